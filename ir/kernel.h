@@ -1,0 +1,175 @@
+// kernel.h: a fused kernel, as the passes make it, the kernel interpreter runs it and the emitters
+// print it.
+//
+// A kernel runs over a domain: parallel axes P, then reduce axes R (possibly none). The body is a
+// straight line of scalar SSA instructions. Each instruction has
+//   - a level: ONCE (the same everywhere), ROW (one value per point of P) or ELEM (per point of P x R);
+//   - a stage: how many reductions over R must be finished before it can be computed.
+// Accumulators reduce an ELEM instruction over R (scope OVER_R: the result is a ROW value usable
+// from stage + 1 on), or a ROW instruction over P (scope OVER_P: the result is one value, usable in
+// the epilogue only).
+//
+// The loops that an emitter writes, whatever the class:
+//
+//   for each point of P:
+//     for s in 0 .. nstage-1:
+//       for each point of R:                    (skipped when nothing of stage s is ELEM)
+//         compute the ELEM instructions that stage s's sinks need; sinks are the values of
+//         accumulators of stage s, stores of stage s, values kept for later stages
+//       finish the accumulators of stage s
+//     compute ROW instructions and ROW stores (each at its stage)
+//   finish the OVER_P accumulators, compute the ONCE instructions that need them, and store them
+//
+// An ELEM instruction of stage t needed in stage s > t is either read back from on-chip scratch
+// (schedule.keep) or computed again; both give the same bits.
+//
+// The order of a reduction over n elements is fixed, whatever the class, vector width and threads:
+//   element j belongs to lane j % 16; a lane takes its elements in blocks of 16 (so a block of the
+//   whole is 256 consecutive elements); within a block a lane starts from the identity and adds
+//   its elements in order; the block results of a lane are joined pairwise in a binary tree by
+//   block number (after block b is done, while bit k of b + 1 is 0 ... as a binary counter
+//   carries; at the end what is left is joined from the newest to the oldest: older op newer);
+//   last the 16 lanes are joined: l with l + 8, then l + 4, l + 2, l + 1. Absent elements count as
+//   the identity. n is the product of the R extents, j their row-major index.
+//   (Blocked pairwise summation; Higham, "The accuracy of floating point summation", 1993.)
+// A contraction accumulates k = 0, 1, … in one chain of fused multiply-adds per element, from +0.
+#ifndef FUSEC_IR_KERNEL_H
+#define FUSEC_IR_KERNEL_H
+
+#include "ir/base/mem.h"
+#include "ir/dtype.h"
+#include "ir/ops.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { MAX_AXES = 12, RED_LANES = 16, RED_STEPS = 16, RED_BLOCK = RED_LANES * RED_STEPS };
+
+enum axis_kind { AXIS_P, AXIS_R };
+struct axis {
+    int64_t extent;
+    uint8_t kind;
+};
+
+enum level { LEVEL_ONCE, LEVEL_ROW, LEVEL_ELEM };
+
+// Where an element lives: buffer[base + sum stride[i] * axis[i]], in elements, signed.
+struct access {
+    uint16_t buffer; // kernel.buffers
+    uint8_t dtype;
+    int64_t base;
+    int64_t stride[MAX_AXES];
+};
+
+// An instruction. Operands are instruction numbers (always smaller than its own); instruction 0 is
+// a dummy, so 0 = none. Unless said otherwise dtype is the result's; compare-like rows give bool
+// and take their dtype from operand a.
+//   elementwise rows of ops.def     a, b, c operands (cast, bitcast: from inst[a].dtype to dtype)
+//   OP_literal                      bits: the value
+//   OP_load                         aux: access; a: extra index (i64, added as a * gather_stride)
+//                                   or 0; b: mask (bool; false: the lane reads nothing, gives 0)
+//   OP_index                        aux: index of kernel.affine: base + sum stride * axis, an i64
+//   OP_result                       aux: accumulator
+struct inst {
+    uint16_t op;
+    uint8_t dtype, stage, level;
+    uint32_t a, b, c;
+    uint32_t aux;
+    uint32_t origin;   // of the plan's origins
+    uint64_t bits;     // literal value, or a load's gather stride (int64_t)
+};
+
+enum acc_scope { OVER_R, OVER_P };
+struct acc {
+    uint16_t op;      // a reduction row
+    uint8_t dtype;    // accumulation dtype; argmax, argmin: the dtype compared (the result is i64)
+    uint8_t stage;    // of the instruction reduced
+    uint8_t scope;
+    uint32_t value;   // the instruction reduced, cast to dtype already
+    uint32_t origin;
+};
+
+struct store {
+    uint32_t value;   // instruction; its dtype equals the access's
+    uint32_t access;
+    uint8_t stage, level;
+};
+
+enum buffer_role { BUF_IN, BUF_OUT };
+struct kernel_buffer {
+    uint8_t dtype, role;
+    int64_t span_lo, span_hi; // least and greatest element offset reached (hi >= lo), 0 if none
+};
+
+enum kernel_class {
+    CLASS_POINTWISE, // no R
+    CLASS_ROW,       // R's last axis runs along memory: vectors along R
+    CLASS_COLUMN,    // P's last axis runs along memory: vectors along P
+    CLASS_SPLIT,     // few rows, long R: R itself is divided among threads
+    CLASS_CONTRACT,
+    CLASS_COUNT
+};
+extern const char *const kernel_class_name[CLASS_COUNT];
+
+// A contraction: C[batch..., m, n] = sum_k A[batch, m, k] B[batch, k, n]. The P axes are the batch
+// axes, then m, then n; the one R axis is k. a and b are the instructions of stage 0, level ELEM,
+// that give the factors (their loads do not depend on n, resp. m: the prologue); the product is
+// accumulator acc (op OP_sum, dtype the accumulation dtype, value 0). Stage 1 is the epilogue over P.
+struct contraction {
+    uint32_t a, b, acc;
+};
+
+struct kernel {
+    const char *name; // fused_add_relu_0
+    uint8_t cls;
+    uint8_t naxis, nred; // all axes, P first; the last nred of them are R
+    uint8_t nstage;      // 1 + the greatest stage
+    struct axis axis[MAX_AXES];
+    VEC(struct inst) inst;     // inst.at[0] is a dummy
+    VEC(struct acc) acc;
+    VEC(struct access) access;
+    VEC(struct access) affine; // OP_index functions; buffer unused
+    VEC(struct store) store;
+    VEC(struct kernel_buffer) buffers;
+    struct contraction contraction; // cls == CLASS_CONTRACT
+};
+
+void kernel_free_body(struct kernel *k);
+int64_t kernel_points(const struct kernel *k, enum axis_kind kind); // product of extents
+struct str;
+void kernel_print(const struct kernel *k, struct str *out); // for people and goldens
+
+struct diag;
+bool kernel_verify(const struct kernel *k, struct diag *d);
+
+// How a kernel is laid out on a device. With the body this is the whole key of generated code;
+// extents, strides and bases are arguments unless noted.
+struct schedule {
+    uint8_t cls;
+    uint8_t vec;        // lanes; 16, or 64 for bodies of 8-bit types only
+    uint8_t unroll;     // vectors in flight per step
+    uint8_t streaming_store;
+    uint8_t transpose;  // pointwise: axis + 1 along which some access runs when it is not the last
+    uint16_t tile[3];   // column: strip width; contract: mc, nc, kc; pointwise transposed: tile
+    int64_t chunk;      // elements of the vector axis per task unit (a multiple of vec)
+    int64_t units;      // task units: the range that threads divide among themselves
+    int64_t grain;      // least units a thread takes
+    int64_t finish_units; // units of the second phase (OVER_P, split); 0 = none
+    int64_t scratch_bytes;        // per thread
+    int64_t shared_scratch_bytes; // per launch (partials)
+    uint64_t keep[4];   // bit i: the ELEM value of instruction i (< 256) is kept between stages
+};
+
+enum device_kind { DEVICE_CPU, DEVICE_CUDA };
+// Plain data about a device; the runtime fills it in, tests may make their own.
+struct target {
+    uint8_t kind;
+    char arch[64];      // cpu: LLVM's CPU name; cuda: sm_90
+    char features[2048];// cpu: LLVM's feature string
+    uint32_t units;     // cores or multiprocessors used
+    uint32_t vec_bytes; // widest vector register
+    int64_t l1, l2, llc, smem;
+    double copy_gbps, launch_us;
+};
+
+#endif

@@ -1,0 +1,82 @@
+// ops.h: the op table's C side. Everything about an op is written once, in ops.def.
+#ifndef FUSEC_IR_OPS_H
+#define FUSEC_IR_OPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum op {
+    OP_none,
+#define OP(name, F, I, ...) OP_##name,
+#include "ir/ops.def"
+#undef OP
+    OP_COUNT
+};
+
+enum op_kind {
+    OPK_NONE,
+    OPK_LEAF,      // input, literal
+    OPK_ELEM,      // elementwise: broadcasts its operands
+    OPK_REDUCE,    // over attr axes
+    OPK_VIEW,      // moves elements, computes nothing
+    OPK_INDEX,     // reads at positions given by data, or makes positions
+    OPK_CONTRACT,  // matmul
+    OPK_COMPOSITE, // expands to other ops before fusion
+    OPK_BODY,      // exists in kernel bodies only
+};
+
+enum op_flag {
+    OPF_COMM = 1,     // commutative, bit for bit
+    OPF_ASSOC = 2,    // associative for integers
+    OPF_EXACT = 4,    // correctly rounded or exact: every evaluator gives the same bits
+    OPF_EXPAND = 8,   // rewritten into exact primitives in kernel bodies (ir/expand.h)
+};
+
+// How an elementwise op's result dtype follows from its operands' (promoted first).
+enum op_dtype_rule {
+    DTR_SAME,       // promoted operand type
+    DTR_FLOAT,      // floats only; integers and bool are promoted to f32 (64- and 32-bit ints: f64)
+    DTR_NUMERIC,    // promoted type, not bool
+    DTR_INT,        // integers only
+    DTR_BITS,       // integers or bool
+    DTR_COMPARE,    // operands promoted, result bool
+    DTR_PREDICATE,  // one operand, result bool
+    DTR_WHERE,      // bool, then promoted pair
+    DTR_CAST,       // given by the node
+    DTR_OWN,        // an inference rule of its own (not elementwise)
+};
+
+// A reduction's identity at any dtype. ZERO is -0.0 for floats, so that -0.0 + x == x, bit for bit.
+enum op_ident { ID_NONE, ID_ZERO, ID_ONE, ID_LOWEST, ID_HIGHEST, ID_FALSE, ID_TRUE };
+
+struct op_info {
+    const char *name;
+    uint8_t kind, arity; // arity 255: any number of inputs, at least one
+    uint8_t rule;
+    uint8_t cost;        // flops-like weight of one element: 1 add, 4 div/sqrt, about 20 exp
+    uint16_t flags;
+    const char *attrs;   // "axes:ints keepdims:bool": the attribute schema, see graph.h
+    // LLVM right-hand sides: $T vector type, $M its mangling (v16f32), $0 $1 $2 operands,
+    // $B the i1 vector type. Floats, signed, unsigned, bool; NULL: the dtype is not taken.
+    const char *llvm_f, *llvm_s, *llvm_u, *llvm_b;
+    float ulp32, ulp64;  // error bound of inexact ops, in units in the last place
+    uint8_t ident;       // reductions: what an absent element counts as
+    uint16_t combine;    // reductions: the binary op that joins two partial results
+    const char *doc;
+};
+extern const struct op_info op_table[OP_COUNT];
+
+static inline const char *
+op_name(uint16_t op)
+{
+    return op_table[op].name;
+}
+static inline bool
+op_is(uint16_t op, enum op_kind k)
+{
+    return op_table[op].kind == k;
+}
+uint16_t op_by_name(const char *name); // OP_none when unknown
+uint64_t op_identity_bits(uint16_t op, uint8_t dtype); // of a reduction, at its accumulation dtype
+
+#endif

@@ -1,0 +1,17 @@
+// text.h: the .fuse form. parse(print(g)) is g: same nodes in the same order, same names of inputs,
+// outputs and dims; a printed graph is canonical, so print(parse(t)) is a fixed point.
+#ifndef FUSEC_IR_TEXT_H
+#define FUSEC_IR_TEXT_H
+
+#include "ir/graph.h"
+
+struct str;
+void graph_print(const struct graph *g, struct str *out);
+// Marks one node with words beside it: how verifier errors are shown.
+void graph_print_marked(const struct graph *g, ref mark, const char *words, struct str *out);
+// NULL on an error: d says file:line:column, what was found and what was expected.
+struct graph *graph_parse(const char *text, size_t n, const char *file, struct diag *d);
+// Re-infers every node and compares: shapes, dtypes, operand order, attribute ranges.
+bool graph_verify(const struct graph *g, struct diag *d);
+
+#endif

@@ -1,0 +1,75 @@
+// plan.h: what compilation of a graph yields: an immutable list of launches over buffers, with the
+// reasons and figures that explain prints.
+#ifndef FUSEC_PASSES_PLAN_H
+#define FUSEC_PASSES_PLAN_H
+
+#include "ir/graph.h"
+#include "ir/kernel.h"
+
+enum place { PLACE_INPUT, PLACE_OUTPUT, PLACE_ARENA };
+struct plan_buffer {
+    uint8_t place, dtype;
+    uint32_t index;   // input or output number
+    int64_t offset;   // into the arena, bytes, 64-byte aligned
+    int64_t bytes;    // dense size
+    uint32_t first, last; // launches that write it first and touch it last
+};
+
+struct launch {
+    struct kernel kernel;
+    struct schedule sched;
+    uint32_t *buffer;  // per kernel buffer: plan.buffer index
+    // Traffic in bytes: every visit of an element counts, except repeats of a row or tile that stays
+    // in the second-level cache within this kernel.
+    int64_t bytes_read, bytes_written, elements;
+    int64_t *buffer_bytes; // per kernel buffer
+    uint32_t nop;          // user ops that it computes, whole or in part
+    uint16_t *op;          // their op numbers, in graph order
+};
+
+struct boundary {
+    uint8_t reason;    // enum reason
+    uint32_t from, to; // launch numbers; to may be UINT32_MAX (an output)
+    int64_t bytes;     // stored and read again because of it
+    const char *node;  // what is stored: "sum@12"
+};
+
+enum reason {
+#define REASON(name, doc) REASON_##name,
+#include "passes/reasons.def"
+#undef REASON
+    REASON_COUNT
+};
+extern const char *const reason_name[REASON_COUNT];
+extern const char *const reason_doc[REASON_COUNT];
+
+struct plan {
+    struct graph *raw;       // as built by the user (a private copy)
+    struct graph *canonical; // what was fused
+    VEC(struct plan_buffer) buffer;
+    VEC(struct launch) launch;
+    VEC(struct boundary) boundary;
+    int64_t arena_bytes, peak_bytes, eager_peak_bytes;
+    int64_t traffic_bytes, traffic_elements, minimum_bytes;
+    uint32_t eager_kernels;  // user ops that are not views
+    int64_t eager_bytes;
+    // An output that is an input unchanged, or another output again, is copied by a launch like
+    // any other; there are no aliases.
+    struct arena mem;
+};
+
+struct compile_options {
+    bool strict; // f16 and bf16 round after every op
+    bool fast;   // inexact rewrites allowed (none yet)
+    uint32_t threads; // 0: the target's units
+    uint32_t stop_after; // rewrites; 0: no limit (for bisecting)
+    void (*after_pass)(void *user, const char *pass, const struct graph *g, double us);
+    void *user;
+};
+
+// Compiles g (outputs set) for target. NULL: d says why.
+struct plan *plan_build(const struct graph *g, const struct target *t,
+                        const struct compile_options *o, struct diag *d);
+void plan_free(struct plan *p);
+
+#endif

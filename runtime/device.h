@@ -1,0 +1,61 @@
+// device.h: what a device can do, as a table of functions. cpu implements it; cuda will.
+#ifndef FUSEC_RUNTIME_DEVICE_H
+#define FUSEC_RUNTIME_DEVICE_H
+
+#include "codegen/codegen.h"
+#include "passes/plan.h"
+
+struct device;
+struct code; // compiled code of one kernel, shared by all plans that need it, reference-counted
+
+struct device_counters { // since the device was opened; read with device->counters
+    int64_t kernels;     // launches done: what every report calls kernels
+    int64_t compiles;    // object files made
+    int64_t code_hits;   // kernels found in the code cache
+    double compile_us;
+    int64_t bytes_allocated, peak_bytes; // device memory in use by buffers and arenas
+};
+
+struct device_ops {
+    // 64-byte aligned memory, rounded up; kept for reuse after release. NULL when there is no more.
+    void *(*alloc)(struct device *d, int64_t bytes);
+    void (*release)(struct device *d, void *p, int64_t bytes);
+    bool (*upload)(struct device *d, void *dst, const void *src, int64_t bytes, struct diag *);
+    bool (*download)(struct device *d, void *dst, const void *src, int64_t bytes, struct diag *);
+    // Compiles a kernel or finds it in the code cache. NULL: diag.
+    struct code *(*compile)(struct device *d, const struct kernel *k, const struct schedule *s,
+                            struct diag *);
+    void (*code_release)(struct device *d, struct code *c);
+    // Runs a kernel. ptr: per kernel buffer. scratch and shared memory are the device's business.
+    // error_op: set when an index was out of range. Returns when done or queued (see synchronize).
+    bool (*launch)(struct device *d, struct code *c, const struct kernel *k,
+                   const struct schedule *s, void *const *ptr, int32_t *error_op, struct diag *);
+    bool (*synchronize)(struct device *d, struct diag *);
+    void (*close)(struct device *d);
+};
+
+struct device {
+    const struct device_ops *ops;
+    struct target target;
+    char name[64];  // "cpu", "cuda:0"
+    char words[256];// for people: processor, cores, caches
+    void (*counters)(struct device *d, struct device_counters *out);
+};
+
+// Opens a device by name ("cpu", later "cuda:0"). threads 0: all cores. NULL: d says what was
+// looked for. Devices are safe to use from many threads.
+struct device *device_open(const char *name, uint32_t threads, struct diag *d);
+void device_close(struct device *dev);
+
+// A plan made executable on a device: code for each launch, argument lists, an arena layout.
+// Immutable after creation; safe to run from many threads at once (each run takes an instance: an
+// arena from the device's allocator).
+struct executable;
+struct executable *executable_new(struct plan *p /* taken */, struct device *dev, struct diag *d);
+// in: address of element 0 per graph input; out: address of dense memory per graph output.
+bool executable_run(struct executable *e, void *const *in, void *const *out, struct diag *d);
+const struct plan *executable_plan(const struct executable *e);
+struct executable *executable_ref(struct executable *e);
+void executable_unref(struct executable *e);
+
+#endif
