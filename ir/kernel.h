@@ -32,6 +32,9 @@
 //   last the 16 lanes are joined: l with l + 8, then l + 4, l + 2, l + 1. Absent elements count as
 //   the identity. n is the product of the R extents, j their row-major index.
 //   (Blocked pairwise summation; Higham, "The accuracy of floating point summation", 1993.)
+// f16 and bf16 occur only in loads, stores, casts, bitcasts and where: arithmetic has been widened
+// to f32 by the passes. A bool instruction holds false or true; loads of bool normalise.
+//
 // A contraction accumulates k = 0, 1, … in one chain of fused multiply-adds per element, from +0.
 #ifndef FUSEC_IR_KERNEL_H
 #define FUSEC_IR_KERNEL_H
@@ -66,8 +69,10 @@ struct access {
 // and take their dtype from operand a.
 //   elementwise rows of ops.def     a, b, c operands (cast, bitcast: from inst[a].dtype to dtype)
 //   OP_literal                      bits: the value
-//   OP_load                         aux: access; a: extra index (i64, added as a * gather_stride)
-//                                   or 0; b: mask (bool; false: the lane reads nothing, gives 0)
+//   OP_load                         aux: access; a: extra index (i64, added as a * gather stride)
+//                                   or 0; b: mask (bool) or 0: where false the lane reads nothing
+//                                   and gives 0; c: in-range check (bool) or 0: where false (and
+//                                   the mask is true) the same, and the launch's error is raised
 //   OP_index                        aux: index of kernel.affine: base + sum stride * axis, an i64
 //   OP_result                       aux: accumulator
 struct inst {

@@ -1,0 +1,19 @@
+// schedule.h: which class takes a kernel, and with which parameters. One file a class; each answers
+// whether it can take the body and the sizes. The classes' emitters stand in codegen/<device>/.
+#ifndef FUSEC_PASSES_SCHEDULE_H
+#define FUSEC_PASSES_SCHEDULE_H
+
+#include "ir/kernel.h"
+
+// Chooses k->cls (unless it is CLASS_CONTRACT already) and fills in s. k's axes are normalised:
+// adjacent axes that every access allows to merge are merged, P axes are ordered so that the last
+// one runs along memory where possible. False: no class takes it; *why says so (enum reason).
+bool schedule_kernel(struct kernel *k, const struct target *t, struct schedule *s, uint8_t *why);
+
+bool schedule_pointwise(const struct kernel *k, const struct target *t, struct schedule *s, uint8_t *why);
+bool schedule_row(const struct kernel *k, const struct target *t, struct schedule *s, uint8_t *why);
+bool schedule_column(const struct kernel *k, const struct target *t, struct schedule *s, uint8_t *why);
+bool schedule_split(const struct kernel *k, const struct target *t, struct schedule *s, uint8_t *why);
+bool schedule_contract(const struct kernel *k, const struct target *t, struct schedule *s, uint8_t *why);
+
+#endif
