@@ -1,0 +1,230 @@
+// llvm.c: LLVM IR text → object file or assembly, through LLVM's C API.
+//
+// One call parses, verifies, optimises and emits one module in an LLVMContext of its own, so calls
+// may run on any number of threads; only the initialisation of the target is shared (once a
+// process). Nothing is kept between calls.
+//
+// The passes are few: emitters print explicit vectors, unrolled loops and no memory they don't
+// mean, so what is left is to clean up repeated address arithmetic, hoist what does not change in a
+// loop and fold constants. Nothing here may change a bit of a float result: no pass below contracts
+// or reassociates without fast-math flags, which emitters never print.
+//
+// Code is position independent in the small code model: the runtime links the object into memory
+// of its own choice and reaches constants relative to the instruction pointer.
+#include "codegen/codegen.h"
+
+#ifdef FUSEC_LLVM
+
+#include <llvm-c/Analysis.h>
+#include <llvm-c/Core.h>
+#include <llvm-c/Error.h>
+#include <llvm-c/IRReader.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+
+#include <pthread.h>
+#include <string.h>
+
+static const char pass_pipeline[] =
+    "function(sroa,early-cse,instcombine,simplifycfg,loop-simplify,lcssa,"
+    "loop-mssa(licm),early-cse,instcombine,simplifycfg)";
+
+static pthread_once_t target_once = PTHREAD_ONCE_INIT;
+
+static void
+init_target(void)
+{
+    LLVMInitializeNativeTarget();
+    LLVMInitializeNativeAsmPrinter();
+    LLVMInitializeNativeAsmParser();
+}
+
+// One compilation. What is not NULL is owned.
+struct job {
+    LLVMContextRef context;
+    LLVMModuleRef module;
+    LLVMTargetMachineRef machine;
+    LLVMTargetDataRef layout;
+    LLVMPassBuilderOptionsRef options;
+    struct diag *d;
+};
+
+// LLVM's own words become the diag's; the message is released.
+static bool
+refuse(struct diag *d, const char *doing, char *words)
+{
+    diag_set(d, DIAG_TOOLCHAIN, "LLVM failed while %s: %s", doing, words ? words : "no words given");
+    if (words)
+        LLVMDisposeMessage(words);
+    return false;
+}
+
+// Errors found by the back end arrive here; LLVM's default handler would end the process.
+static void
+on_diagnostic(LLVMDiagnosticInfoRef info, void *user)
+{
+    if (LLVMGetDiagInfoSeverity(info) == LLVMDSError)
+        refuse(user, "generating code", LLVMGetDiagInfoDescription(info));
+}
+
+static bool
+job_parse(struct job *j, const char *text, size_t n)
+{
+    j->context = LLVMContextCreate();
+    LLVMContextSetDiagnosticHandler(j->context, on_diagnostic, j->d);
+    LLVMMemoryBufferRef buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, n, "kernel");
+    char *words = NULL;
+    // The parser takes the buffer, also on failure.
+    if (LLVMParseIRInContext(j->context, buffer, &j->module, &words))
+        return refuse(j->d, "parsing generated IR", words);
+    if (LLVMVerifyModule(j->module, LLVMReturnStatusAction, &words))
+        return refuse(j->d, "verifying generated IR", words);
+    LLVMDisposeMessage(words);
+    return true;
+}
+
+static bool
+job_machine(struct job *j, const struct target *t)
+{
+    char *triple = LLVMGetDefaultTargetTriple();
+    char *words = NULL;
+    LLVMTargetRef target;
+    bool ok = !LLVMGetTargetFromTriple(triple, &target, &words);
+    if (ok) {
+        j->machine = LLVMCreateTargetMachine(target, triple, t->arch, t->features,
+                                             LLVMCodeGenLevelDefault, LLVMRelocPIC,
+                                             LLVMCodeModelSmall);
+        LLVMSetTarget(j->module, triple);
+    }
+    LLVMDisposeMessage(triple);
+    if (!ok)
+        return refuse(j->d, "looking for this host's target", words);
+    if (!j->machine)
+        return diag_set(j->d, DIAG_TOOLCHAIN, "LLVM knows no machine for CPU '%s'", t->arch);
+    j->layout = LLVMCreateTargetDataLayout(j->machine);
+    LLVMSetModuleDataLayout(j->module, j->layout);
+    return true;
+}
+
+static bool
+job_optimise(struct job *j)
+{
+    j->options = LLVMCreatePassBuilderOptions();
+    LLVMErrorRef error = LLVMRunPasses(j->module, pass_pipeline, j->machine, j->options);
+    if (!error)
+        return true;
+    char *words = LLVMGetErrorMessage(error);
+    diag_set(j->d, DIAG_TOOLCHAIN, "LLVM failed while optimising: %s", words);
+    LLVMDisposeErrorMessage(words);
+    return false;
+}
+
+static LLVMMemoryBufferRef
+job_emit(struct job *j, LLVMCodeGenFileType type)
+{
+    char *words = NULL;
+    LLVMMemoryBufferRef out = NULL;
+    if (LLVMTargetMachineEmitToMemoryBuffer(j->machine, j->module, type, &words, &out)) {
+        refuse(j->d, "emitting code", words);
+        return NULL;
+    }
+    if (j->d->code != DIAG_OK) { // the back end reported an error, and went on
+        LLVMDisposeMemoryBuffer(out);
+        return NULL;
+    }
+    return out;
+}
+
+static void
+job_end(struct job *j)
+{
+    if (j->options)
+        LLVMDisposePassBuilderOptions(j->options);
+    if (j->layout)
+        LLVMDisposeTargetData(j->layout);
+    if (j->machine)
+        LLVMDisposeTargetMachine(j->machine);
+    if (j->module)
+        LLVMDisposeModule(j->module);
+    LLVMContextDispose(j->context);
+}
+
+// NULL: d says why. The caller disposes of the buffer.
+static LLVMMemoryBufferRef
+compile(const char *text, size_t n, const struct target *t, LLVMCodeGenFileType type,
+        struct diag *d)
+{
+    pthread_once(&target_once, init_target);
+    struct diag own = {0}; // d may hold an older error, which must not fail this call
+    struct job j = {.d = &own};
+    LLVMMemoryBufferRef out = NULL;
+    if (job_parse(&j, text, n) && job_machine(&j, t) && job_optimise(&j))
+        out = job_emit(&j, type);
+    job_end(&j);
+    if (!out)
+        diag_set(d, own.code, "%s", own.text);
+    return out;
+}
+
+void *
+cpu_object(const char *text, size_t n, const struct target *t, size_t *size, struct diag *d)
+{
+    LLVMMemoryBufferRef buffer = compile(text, n, t, LLVMObjectFile, d);
+    if (!buffer)
+        return NULL;
+    *size = LLVMGetBufferSize(buffer);
+    void *object = xmalloc(*size);
+    memcpy(object, LLVMGetBufferStart(buffer), *size);
+    LLVMDisposeMemoryBuffer(buffer);
+    return object;
+}
+
+bool
+cpu_assembly(const char *text, size_t n, const struct target *t, struct str *out, struct diag *d)
+{
+    LLVMMemoryBufferRef buffer = compile(text, n, t, LLVMAssemblyFile, d);
+    if (!buffer)
+        return false;
+    str_addn(out, LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer));
+    LLVMDisposeMemoryBuffer(buffer);
+    return true;
+}
+
+bool
+cpu_codegen_available(void)
+{
+    return true;
+}
+
+#else // built with llvm=off
+
+static bool
+no_llvm(struct diag *d)
+{
+    return diag_set(d, DIAG_UNSUPPORTED,
+                    "this build has no code generator (meson option llvm=off)");
+}
+
+void *
+cpu_object(const char *text, size_t n, const struct target *t, size_t *size, struct diag *d)
+{
+    (void)text, (void)n, (void)t, (void)size;
+    no_llvm(d);
+    return NULL;
+}
+
+bool
+cpu_assembly(const char *text, size_t n, const struct target *t, struct str *out, struct diag *d)
+{
+    (void)text, (void)n, (void)t, (void)out;
+    return no_llvm(d);
+}
+
+bool
+cpu_codegen_available(void)
+{
+    return false;
+}
+
+#endif

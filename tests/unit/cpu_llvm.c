@@ -1,0 +1,105 @@
+// cpu_llvm.c: IR text to objects and assembly: what is good compiles, what is bad is refused with
+// LLVM's words, from several threads at once.
+#include "codegen/codegen.h"
+
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <string.h>
+
+static const char good[] = "define void @kernel(ptr %args, i64 %begin, i64 %end, ptr %scratch) {\n"
+                           "  %p = load ptr, ptr %args\n"
+                           "  store i64 %end, ptr %p\n"
+                           "  ret void\n"
+                           "}\n";
+
+static struct target
+generic(void)
+{
+    struct target t = {.kind = DEVICE_CPU, .arch = "generic"};
+    return t;
+}
+
+Test(cpu_llvm, object_is_elf)
+{
+    if (!cpu_codegen_available())
+        return;
+    struct target t = generic();
+    struct diag d = {0};
+    size_t size = 0;
+    unsigned char *o = cpu_object(good, strlen(good), &t, &size, &d);
+    cr_assert_not_null(o, "%s", d.text);
+    cr_assert(size > 64 && memcmp(o, "\177ELF", 4) == 0);
+    cr_assert_eq(o[16], 1, "a relocatable object");
+    xfree(o);
+}
+
+Test(cpu_llvm, assembly_names_the_kernel)
+{
+    if (!cpu_codegen_available())
+        return;
+    struct target t = generic();
+    struct diag d = {0};
+    struct str s = {0};
+    cr_assert(cpu_assembly(good, strlen(good), &t, &s, &d), "%s", d.text);
+    cr_assert_not_null(strstr(s.at, "kernel:"));
+    str_free(&s);
+}
+
+Test(cpu_llvm, bad_text_is_refused_with_words)
+{
+    if (!cpu_codegen_available())
+        return;
+    struct target t = generic();
+    const char *bad[] = {
+        "define void @kernel( {",                                             // syntax
+        "define float @kernel(float %a) {\n  %b = fadd double %a, %a\n  ret float %b\n}\n", // types
+        "define void @kernel() {\n  br label %x\nx:\n  %a = phi i32 [0, %y]\n  ret void\ny:\n"
+        "  ret void\n}\n",                                                    // verifier
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct diag d = {0};
+        size_t size = 0;
+        cr_assert_null(cpu_object(bad[i], strlen(bad[i]), &t, &size, &d));
+        cr_assert_eq(d.code, DIAG_TOOLCHAIN);
+        cr_assert(strlen(d.text) > 30, "%s", d.text);
+    }
+}
+
+Test(cpu_llvm, unavailable_says_so)
+{
+    if (cpu_codegen_available())
+        return;
+    struct target t = generic();
+    struct diag d = {0};
+    size_t size = 0;
+    cr_assert_null(cpu_object(good, strlen(good), &t, &size, &d));
+    cr_assert_eq(d.code, DIAG_UNSUPPORTED);
+}
+
+static void *
+compile_many(void *failures)
+{
+    struct target t = generic();
+    for (int i = 0; i < 20; i++) {
+        struct diag d = {0};
+        size_t size = 0;
+        void *o = cpu_object(good, strlen(good), &t, &size, &d);
+        if (!o)
+            __atomic_add_fetch((int *)failures, 1, __ATOMIC_RELAXED);
+        xfree(o);
+    }
+    return NULL;
+}
+
+Test(cpu_llvm, threads)
+{
+    if (!cpu_codegen_available())
+        return;
+    int failures = 0;
+    pthread_t th[4];
+    for (int i = 0; i < 4; i++)
+        cr_assert_eq(pthread_create(&th[i], NULL, compile_many, &failures), 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(th[i], NULL);
+    cr_assert_eq(failures, 0);
+}
