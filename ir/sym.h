@@ -13,6 +13,7 @@ typedef struct {
     int64_t v; // |v| < 2^62: the number itself; else SYM_TAG + index of an expression
 } sym;
 #define SYM_TAG ((int64_t)1 << 62)
+#define SYM_HUGE (SYM_TAG - 1) // what overflowed: absorbs all it meets; no shape may hold it
 
 static inline sym
 sym_num(int64_t v)
@@ -33,6 +34,7 @@ sym sym_named(struct symtab *t, const char *name, int64_t hint); // the same nam
 sym sym_add(struct symtab *t, sym a, sym b);
 sym sym_sub(struct symtab *t, sym a, sym b);
 sym sym_mul(struct symtab *t, sym a, sym b);
+bool sym_div(struct symtab *t, sym a, int64_t by, sym *quotient); // false: not exact for all values
 int64_t sym_hint(const struct symtab *t, sym s); // the value under the hints; numbers: themselves
 bool sym_set_hint(struct symtab *t, const char *name, int64_t hint); // false: no such name
 
