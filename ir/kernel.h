@@ -140,6 +140,7 @@ struct kernel {
 };
 
 void kernel_free_body(struct kernel *k);
+void kernel_copy(struct kernel *to, const struct kernel *from); // its own body, the same name
 int64_t kernel_points(const struct kernel *k, enum axis_kind kind); // product of extents
 struct str;
 void kernel_print(const struct kernel *k, struct str *out); // for people and goldens
