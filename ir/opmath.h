@@ -1,0 +1,122 @@
+// opmath.h: what the F and I expressions of ops.def call beyond libm, for double, int64_t and
+// uint64_t. They say what an op means, corner cases included. NaN results carry any payload.
+#ifndef FUSEC_IR_OPMATH_H
+#define FUSEC_IR_OPMATH_H
+
+#include <math.h>
+#include <stdint.h>
+
+static inline double
+roundeven_(double a)
+{
+    return roundeven(a);
+}
+
+// IEEE 754-2019 maximum and minimum: NaN wins, -0 < +0.
+static inline double
+maximum_(double a, double b)
+{
+    if (isnan(a) || isnan(b))
+        return a + b;
+    return a == b ? (signbit(a) ? b : a) : a > b ? a : b;
+}
+static inline double
+minimum_(double a, double b)
+{
+    if (isnan(a) || isnan(b))
+        return a + b;
+    return a == b ? (signbit(a) ? a : b) : a < b ? a : b;
+}
+
+// NumPy's divmod: the remainder is exact (fmod, moved to b's side); the quotient is derived from it
+// and snapped to the nearest integer.
+static inline double
+mod_(double a, double b)
+{
+    double m = fmod(a, b);
+    if (b == 0 || isnan(m))
+        return m;
+    return m == 0 ? copysign(0, b) : (m < 0) != (b < 0) ? m + b : m;
+}
+static inline double
+floordiv_(double a, double b)
+{
+    if (b == 0)
+        return a / b;
+    double m = fmod(a, b), q = (a - m) / b;
+    if (m != 0 && (m < 0) != (b < 0))
+        q -= 1;
+    if (q == 0)
+        return copysign(0, a / b);
+    double f = floor(q);
+    return q - f > 0.5 ? f + 1 : f;
+}
+
+// Integers. b = 0 gives 0; the least value by -1 wraps.
+static inline int64_t
+sabs_(int64_t a)
+{
+    return a < 0 ? (int64_t)(0 - (uint64_t)a) : a;
+}
+static inline int64_t
+sfmod_(int64_t a, int64_t b)
+{
+    return b == 0 || b == -1 ? 0 : a % b;
+}
+static inline int64_t
+smod_(int64_t a, int64_t b)
+{
+    int64_t r = sfmod_(a, b);
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+static inline int64_t
+sfloordiv_(int64_t a, int64_t b)
+{
+    if (b == 0 || b == -1)
+        return b ? (int64_t)(0 - (uint64_t)a) : 0;
+    return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+static inline int64_t
+sshr_(int64_t a, int64_t b, unsigned w)
+{
+    return a >> (b >= 0 && b < (int64_t)w ? b : 63);
+}
+static inline int64_t
+sshl_(int64_t a, int64_t b, unsigned w)
+{
+    return b >= 0 && b < (int64_t)w ? (int64_t)((uint64_t)a << b) : 0;
+}
+static inline uint64_t
+uabs_(uint64_t a)
+{
+    return a;
+}
+static inline uint64_t
+umod_(uint64_t a, uint64_t b)
+{
+    return b ? a % b : 0;
+}
+static inline uint64_t
+ufloordiv_(uint64_t a, uint64_t b)
+{
+    return b ? a / b : 0;
+}
+static inline uint64_t
+ushr_(uint64_t a, uint64_t b, unsigned w)
+{
+    return b < w ? a >> b : 0;
+}
+static inline uint64_t
+ushl_(uint64_t a, uint64_t b, unsigned w)
+{
+    return b < w ? a << b : 0;
+}
+
+#define iabs(a) _Generic(a, int64_t: sabs_, uint64_t: uabs_)(a)
+#define ifmod(a, b) _Generic(a, int64_t: sfmod_, uint64_t: umod_)(a, b)
+#define imod(a, b) _Generic(a, int64_t: smod_, uint64_t: umod_)(a, b)
+#define ifloordiv(a, b) _Generic(a, int64_t: sfloordiv_, uint64_t: ufloordiv_)(a, b)
+#define ishl(a, b, w) _Generic(a, int64_t: sshl_, uint64_t: ushl_)(a, b, w)
+#define ishr(a, b, w) _Generic(a, int64_t: sshr_, uint64_t: ushr_)(a, b, w)
+
+#endif
