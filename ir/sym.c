@@ -5,7 +5,7 @@
 // polynomials therefore are equal term by term and interned to one number, and a polynomial of
 // degree 0 is stored in place.
 //
-// Nothing overflows: a result beyond SYM_HUGE, or of more terms or a higher degree than any sensible
+// Nothing overflows: a result beyond SYM_HUGE, or of more terms or a higher degree than a sensible
 // shape has, becomes SYM_HUGE, which absorbs everything it meets. Inference refuses shapes with it.
 #include "ir/sym.h"
 

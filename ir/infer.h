@@ -1,0 +1,50 @@
+// infer.h: inside graph_build: what an inference rule sees, and the helpers that rules share.
+#ifndef FUSEC_IR_INFER_H
+#define FUSEC_IR_INFER_H
+
+#include "ir/graph.h"
+
+enum { INFER_ATTRS = 3 * (MAX_RANK + 1) }; // slice has the longest row
+
+struct inference {
+    struct graph *g;
+    struct diag *d;
+    uint16_t op;
+    uint32_t origin, nin, nattr;
+    ref *in;                   // a private copy: rules replace operands by casts of them
+    int64_t attr[INFER_ATTRS]; // a private copy, checked against the schema; rules normalise it
+    uint8_t dtype;             // result
+    struct shape shape;        // result
+    ref instead;               // set when an existing or simpler node is the result
+    struct arena scratch;      // text of errors
+};
+
+// The rules of ops whose dtype rule is DTR_OWN, by kind. True: dtype and shape are set.
+bool infer_view(struct inference *f);
+bool infer_index(struct inference *f);
+bool infer_reduce(struct inference *f);  // reductions and the composites over axes
+bool infer_contract(struct inference *f);
+
+// Records an error that starts with the op's name; returns false.
+bool infer_error(struct inference *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+const char *infer_shape_text(struct inference *f, const struct shape *s); // [3,4]
+const char *infer_dim_text(struct inference *f, sym dim);
+
+struct shape infer_in_shape(const struct inference *f, uint32_t i);
+uint8_t infer_in_dtype(const struct inference *f, uint32_t i);
+int64_t infer_hint(const struct inference *f, sym dim);
+
+void infer_cast_in(struct inference *f, uint32_t i, uint8_t dtype);
+uint8_t infer_promoted(const struct inference *f, uint32_t first, uint32_t n);
+uint8_t infer_float_of(uint8_t dtype); // floats: themselves; <= 16-bit ints, bool: f32; else f64
+
+// -rank <= *axis < rank, made non-negative; else an error that names the operand's shape.
+bool infer_axis(struct inference *f, int64_t *axis, const struct shape *s);
+bool infer_axes(struct inference *f, int64_t *axes, int64_t n, const struct shape *s);
+// One dim of two operands that must agree; *out takes the more specific of the two.
+bool infer_same_dim(const struct inference *f, sym a, sym b, sym *out);
+// NumPy's rule for any number of shapes. what: "shapes" or "batch shapes", for the error.
+bool infer_broadcast(struct inference *f, const struct shape *s, uint32_t n, const char *what,
+                     struct shape *out);
+
+#endif
