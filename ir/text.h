@@ -13,5 +13,7 @@ void graph_print_marked(const struct graph *g, ref mark, const char *words, stru
 struct graph *graph_parse(const char *text, size_t n, const char *file, struct diag *d);
 // Re-infers every node and compares: shapes, dtypes, operand order, attribute ranges.
 bool graph_verify(const struct graph *g, struct diag *d);
+// The same; where: the node to mark in a dump (0: the graph as a whole).
+bool graph_verify_at(const struct graph *g, ref *where, struct diag *d);
 
 #endif
