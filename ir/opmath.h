@@ -1,5 +1,5 @@
-// opmath.h: what the F and I expressions of ops.def call beyond libm, for double, int64_t and
-// uint64_t. They say what an op means, corner cases included. NaN results carry any payload.
+// opmath.h: what the F and I expressions of ops.def call beyond libm, for double, float (the names
+// that end in f, as in libm: the same steps, each rounded to float), int64_t and uint64_t. They say what an op means, corner cases included. NaN results carry any payload.
 #ifndef FUSEC_IR_OPMATH_H
 #define FUSEC_IR_OPMATH_H
 
@@ -50,6 +50,47 @@ floordiv_(double a, double b)
         return copysign(0, a / b);
     double f = floor(q);
     return q - f > 0.5 ? f + 1 : f;
+}
+
+static inline float
+roundeven_f(float a)
+{
+    return roundevenf(a);
+}
+static inline float
+maximum_f(float a, float b)
+{
+    if (isnan(a) || isnan(b))
+        return a + b;
+    return a == b ? (signbit(a) ? b : a) : a > b ? a : b;
+}
+static inline float
+minimum_f(float a, float b)
+{
+    if (isnan(a) || isnan(b))
+        return a + b;
+    return a == b ? (signbit(a) ? a : b) : a < b ? a : b;
+}
+static inline float
+mod_f(float a, float b)
+{
+    float m = fmodf(a, b);
+    if (b == 0 || isnan(m))
+        return m;
+    return m == 0 ? copysignf(0, b) : (m < 0) != (b < 0) ? m + b : m;
+}
+static inline float
+floordiv_f(float a, float b)
+{
+    if (b == 0)
+        return a / b;
+    float m = fmodf(a, b), q = (a - m) / b;
+    if (m != 0 && (m < 0) != (b < 0))
+        q -= 1;
+    if (q == 0)
+        return copysignf(0, a / b);
+    float f = floorf(q);
+    return q - f > 0.5f ? f + 1 : f;
 }
 
 // Integers. b = 0 gives 0; the least value by -1 wraps.

@@ -1,11 +1,9 @@
 // primitive.c: one instruction on scalars, bit for bit what generated code computes.
 //
-// The meaning of a row is its F or I expression in ops.def. Floats are computed in double and
-// rounded to the dtype. For f32 (and f16, bf16, which compute in f32) that is the correctly rounded
-// result for + - * / sqrt, because 53 >= 2 * 24 + 2 bits make the second rounding innocuous
-// (Figueroa, "When is double rounding innocuous?", SIGNUM 1995; a quotient or product that becomes
-// a denormal is either exact or further than 2^-48 from a midpoint); rows that round, compare or
-// move signs are exact anyway. fma is the exception and is computed in the dtype itself.
+// The meaning of a row is its F or I expression in ops.def. f32 (and f16, bf16, which compute in
+// f32) takes exact rows in float: every step rounds as the generated instruction does. Inexact rows
+// take libm's double functions and round once: what the graph interpreter calls right; generated
+// code has them expanded (expand.h).
 // Integers are computed in 64 bits, sign- or zero-extended, and wrapped to the dtype.
 #include "ir/base/check.h"
 #include "ir/base/half.h"
@@ -32,6 +30,22 @@ eval_float(uint16_t op, double a, double b, double c)
 #define OP(name, F, I, ...)                                                                        \
     case OP_##name:                                                                                \
         return F;
+#include "ir/ops.def"
+#undef OP
+    }
+#undef fn
+    no_meaning(op, kind);
+}
+
+static float
+eval_float32(uint16_t op, float a, float b, float c)
+{
+    static const char kind[] = "floats";
+#define fn(x) x##f
+    switch (op) {
+#define OP(name, F, I, ...)                                                                        \
+    case OP_##name:                                                                                \
+        return (float)(F);
 #include "ir/ops.def"
 #undef OP
     }
@@ -74,13 +88,6 @@ eval_unsigned(uint16_t op, unsigned W, uint64_t a, uint64_t b, uint64_t c)
 #undef U
 #undef NA
 
-static float
-eval_fmaf(uint64_t a, uint64_t b, uint64_t c)
-{
-    return fmaf((float)scalar_to_double(DT_f32, a), (float)scalar_to_double(DT_f32, b),
-                (float)scalar_to_double(DT_f32, c));
-}
-
 static bool
 gives_bool(uint16_t op)
 {
@@ -113,10 +120,10 @@ eval_cast(uint8_t from, uint8_t to, uint64_t bits)
 static uint64_t
 eval_floats(uint16_t op, uint8_t d, uint64_t a, uint64_t b, uint64_t c)
 {
-    if (op == OP_fma && d == DT_f32)
-        return scalar_from_double(d, (double)eval_fmaf(a, b, c));
-    double r = eval_float(op, scalar_to_double(d, a), scalar_to_double(d, b),
-                          scalar_to_double(d, c));
+    double x = scalar_to_double(d, a), y = scalar_to_double(d, b), z = scalar_to_double(d, c);
+    bool in_float = d == DT_f32 && op_table[op].flags & OPF_EXACT;
+    double r = in_float ? (double)eval_float32(op, (float)x, (float)y, (float)z)
+                        : eval_float(op, x, y, z);
     return gives_bool(op) ? r != 0 : scalar_from_double(d, r);
 }
 
@@ -130,7 +137,7 @@ eval_primitive(uint16_t op, uint8_t dtype, uint8_t to, uint64_t a, uint64_t b, u
     if (op == OP_cast)
         return eval_cast(dtype, to, a);
     const struct dtype_info *d = &dtype_table[dtype];
-    if (d->kind == DTK_FLOAT && d->bits < 32) {
+    if (d->kind == DTK_FLOAT && d->bits < 32 && op_table[op].flags & OPF_EXACT) {
         uint64_t r = eval_floats(op, DT_f32, eval_cast(dtype, DT_f32, a),
                                  eval_cast(dtype, DT_f32, b), eval_cast(dtype, DT_f32, c));
         return gives_bool(op) ? r : eval_cast(DT_f32, dtype, r);

@@ -1,0 +1,189 @@
+// primitive.c: what the rows of ops.def mean on single values: the corners of IEEE arithmetic, of
+// two's complement and of conversions. Expected values are NumPy's or worked out by hand.
+#include "ir/expand.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+
+static double
+f(uint16_t op, uint8_t dtype, double a, double b, double c)
+{
+    uint8_t rule = op_table[op].rule;
+    uint64_t r = eval_primitive(op, dtype, dtype, scalar_from_double(dtype, a),
+                                scalar_from_double(dtype, b), scalar_from_double(dtype, c));
+    return rule == DTR_COMPARE || rule == DTR_PREDICATE ? (double)r : scalar_to_double(dtype, r);
+}
+
+static int64_t
+n(uint16_t op, uint8_t dtype, int64_t a, int64_t b)
+{
+    return scalar_to_int(dtype, eval_primitive(op, dtype, dtype, scalar_from_int(dtype, a),
+                                               scalar_from_int(dtype, b), 0));
+}
+
+static uint64_t
+convert(uint8_t from, uint8_t to, uint64_t bits)
+{
+    return eval_primitive(OP_cast, from, to, bits, 0, 0);
+}
+
+static void
+same(double got, double want, const char *what)
+{
+    bool equal = isnan(want) ? isnan(got) : got == want && !signbit(got) == !signbit(want);
+    cr_expect(equal, "%s: %a, expected %a", what, got, want);
+}
+#define SAME(got, want) same(got, want, #got)
+
+static const uint8_t floats[] = {DT_f64, DT_f32, DT_f16, DT_bf16};
+
+Test(primitive, floats_keep_nan_and_signed_zero)
+{
+    for (int i = 0; i < 4; i++) {
+        uint8_t d = floats[i];
+        SAME(f(OP_max, d, NAN, 1, 0), (double)NAN);
+        SAME(f(OP_max, d, 1, NAN, 0), (double)NAN);
+        SAME(f(OP_min, d, NAN, -INFINITY, 0), (double)NAN);
+        SAME(f(OP_max, d, -0.0, 0.0, 0), 0.0);
+        SAME(f(OP_max, d, 0.0, -0.0, 0), 0.0);
+        SAME(f(OP_min, d, 0.0, -0.0, 0), -0.0);
+        SAME(f(OP_clamp, d, NAN, 0.5, 2), (double)NAN);
+        SAME(f(OP_clamp, d, 5, 3, 1), 1.0);
+        SAME(f(OP_add, d, -0.0, 0.0, 0), 0.0);
+        SAME(f(OP_sub, d, -0.0, 0.0, 0), -0.0);
+        SAME(f(OP_neg, d, 0.0, 0, 0), -0.0);
+        SAME(f(OP_sqrt, d, -0.0, 0, 0), -0.0);
+        SAME(f(OP_sqrt, d, -INFINITY, 0, 0), (double)NAN);
+        SAME(f(OP_reciprocal, d, -0.0, 0, 0), -(double)INFINITY);
+        SAME(f(OP_sign, d, -0.0, 0, 0), 0.0);
+        SAME(f(OP_sign, d, NAN, 0, 0), (double)NAN);
+        SAME(f(OP_sign, d, -INFINITY, 0, 0), -1.0);
+        SAME(f(OP_copysign, d, 3, -0.0, 0), -3.0);
+        SAME(f(OP_round, d, 2.5, 0, 0), 2.0);
+        SAME(f(OP_round, d, -0.5, 0, 0), -0.0);
+        SAME(f(OP_trunc, d, -0.75, 0, 0), -0.0);
+        SAME(f(OP_isnan, d, NAN, 0, 0), 1.0);
+        SAME(f(OP_isinf, d, -INFINITY, 0, 0), 1.0);
+        SAME(f(OP_isfinite, d, INFINITY, 0, 0), 0.0);
+        SAME(f(OP_ne, d, NAN, NAN, 0), 1.0);
+        SAME(f(OP_eq, d, 0.0, -0.0, 0), 1.0);
+        SAME(f(OP_le, d, NAN, 1, 0), 0.0);
+        SAME(f(OP_sigmoid, d, -INFINITY, 0, 0), 0.0);
+        SAME(f(OP_tanh, d, -1e4, 0, 0), -1.0);
+    }
+}
+
+Test(primitive, float_division_follows_numpy)
+{
+    for (int i = 0; i < 4; i++) {
+        uint8_t d = floats[i];
+        SAME(f(OP_mod, d, -7.5, 2, 0), 0.5);
+        SAME(f(OP_fmod, d, -7.5, 2, 0), -1.5);
+        SAME(f(OP_floordiv, d, -7.5, 2, 0), -4.0);
+        SAME(f(OP_mod, d, 6, -3, 0), -0.0);
+        SAME(f(OP_mod, d, -1, INFINITY, 0), (double)INFINITY);
+        SAME(f(OP_floordiv, d, -1, INFINITY, 0), -1.0);
+        SAME(f(OP_floordiv, d, 1, 0.0, 0), (double)INFINITY);
+        SAME(f(OP_floordiv, d, 0, 0.0, 0), (double)NAN);
+        SAME(f(OP_floordiv, d, -0.0, 5, 0), -0.0);
+        SAME(f(OP_mod, d, 1, 0.0, 0), (double)NAN);
+    }
+    SAME(f(OP_floordiv, DT_f64, 1, 0.1, 0), 9.0);
+    SAME(f(OP_mod, DT_f64, 1, 0.1, 0), 0.09999999999999995);
+}
+
+Test(primitive, exact_rows_round_once_in_their_dtype)
+{
+    float a = 0.1f, b = 0.2f;
+    SAME(f(OP_mul, DT_f32, (double)a, (double)b, 0), (double)(a * b));
+    SAME(f(OP_fma, DT_f32, 0x1.000002p0, 0x1.000002p0, 0x1p-60), (double)fmaf(0x1.000002p0f,
+                                                                  0x1.000002p0f, 0x1p-60f));
+    SAME(f(OP_mul, DT_f32, 0.1875, 0x1p-124, 0), 0x1.8p-127); // denormal, not flushed
+    SAME(f(OP_mul, DT_f32, 0x1p-100, 0x1p-100, 0), 0.0);
+    SAME(f(OP_add, DT_f16, 2048, 1, 0), 2048.0);
+    SAME(f(OP_add, DT_bf16, 256, 3, 0), 260.0);
+    SAME(f(OP_mul, DT_f16, 256, 256, 0), (double)INFINITY);
+    SAME(f(OP_exp, DT_f64, 1, 0, 0), exp(1.0));
+}
+
+static const uint8_t ints[] = {DT_i8, DT_i16, DT_i32, DT_i64};
+
+Test(primitive, signed_integers_wrap_and_never_trap)
+{
+    for (int i = 0; i < 4; i++) {
+        uint8_t d = ints[i];
+        int64_t low = (int64_t)(~0ull << (dtype_table[d].bits - 1)), high = ~low;
+        int w = dtype_table[d].bits;
+        cr_expect_eq(n(OP_add, d, high, 1), low);
+        cr_expect_eq(n(OP_mul, d, high, 2), -2);
+        cr_expect_eq(n(OP_neg, d, low, 0), low);
+        cr_expect_eq(n(OP_abs, d, low, 0), low);
+        cr_expect_eq(n(OP_floordiv, d, low, -1), low);
+        cr_expect_eq(n(OP_mod, d, low, -1), 0);
+        cr_expect_eq(n(OP_fmod, d, low, -1), 0);
+        cr_expect_eq(n(OP_floordiv, d, -5, 0), 0);
+        cr_expect_eq(n(OP_mod, d, -5, 0), 0);
+        cr_expect_eq(n(OP_fmod, d, -5, 0), 0);
+        cr_expect_eq(n(OP_floordiv, d, -7, 3), -3);
+        cr_expect_eq(n(OP_mod, d, -7, 3), 2);
+        cr_expect_eq(n(OP_floordiv, d, 7, -3), -3);
+        cr_expect_eq(n(OP_mod, d, 7, -3), -2);
+        cr_expect_eq(n(OP_fmod, d, -7, 3), -1);
+        cr_expect_eq(n(OP_mod, d, -6, 3), 0);
+        cr_expect_eq(n(OP_shl, d, 1, w - 1), low);
+        cr_expect_eq(n(OP_shl, d, 1, w), 0);
+        cr_expect_eq(n(OP_shl, d, 1, -1), 0);
+        cr_expect_eq(n(OP_shr, d, -8, 1), -4);
+        cr_expect_eq(n(OP_shr, d, -8, w), -1);
+        cr_expect_eq(n(OP_shr, d, 8, -1), 0);
+        cr_expect_eq(n(OP_not, d, 0, 0), -1);
+        cr_expect_eq(n(OP_sign, d, low, 0), -1);
+        cr_expect_eq(eval_primitive(OP_lt, d, d, scalar_from_int(d, -1), 0, 0), 1);
+    }
+}
+
+Test(primitive, unsigned_and_bool)
+{
+    cr_expect_eq(n(OP_sub, DT_u8, 3, 5), 254);
+    cr_expect_eq(n(OP_floordiv, DT_u64, -1, 2), INT64_MAX);
+    cr_expect_eq(n(OP_mod, DT_u32, 7, 0), 0);
+    cr_expect_eq(n(OP_max, DT_u64, -1, 1), -1);
+    cr_expect_eq(eval_primitive(OP_lt, DT_u64, DT_u64, 1, ~0ull, 0), 1);
+    cr_expect_eq(n(OP_shl, DT_u16, 1, 16), 0);
+    cr_expect_eq(n(OP_shr, DT_u16, 0x8000, 15), 1);
+    cr_expect_eq(n(OP_not, DT_bool, 1, 0), 0);
+    cr_expect_eq(n(OP_not, DT_u8, 0, 0), 255);
+    cr_expect_eq(n(OP_add, DT_bool, 1, 1), 1);
+    cr_expect_eq(n(OP_mul, DT_bool, 1, 0), 0);
+    cr_expect_eq(n(OP_xor, DT_bool, 1, 1), 0);
+}
+
+Test(primitive, conversions)
+{
+    static const double from[] = {NAN, INFINITY, -INFINITY, 3e9, -1.9, 300, -0.5};
+    static const int64_t to_i32[] = {0, INT32_MAX, INT32_MIN, INT32_MAX, -1, 300, 0};
+    static const int64_t to_u8[] = {0, 255, 0, 255, 0, 255, 0};
+    static const int64_t to_bool[] = {1, 1, 1, 1, 1, 1, 1};
+    for (int i = 0; i < 7; i++) {
+        uint64_t bits = scalar_from_double(DT_f32, from[i]);
+        cr_expect_eq(scalar_to_int(DT_i32, convert(DT_f32, DT_i32, bits)), to_i32[i]);
+        cr_expect_eq(scalar_to_int(DT_u8, convert(DT_f32, DT_u8, bits)), to_u8[i]);
+        cr_expect_eq(scalar_to_int(DT_bool, convert(DT_f32, DT_bool, bits)), to_bool[i]);
+    }
+    cr_expect_eq(convert(DT_f32, DT_i64, scalar_from_double(DT_f32, 0x1p63)), INT64_MAX);
+    cr_expect_eq(convert(DT_f64, DT_u64, scalar_from_double(DT_f64, 0x1p64)), UINT64_MAX);
+    cr_expect_eq(convert(DT_i64, DT_u8, 0x1ff), 0xff);
+    cr_expect_eq(convert(DT_i8, DT_i64, 0x80), (uint64_t)-128);
+    cr_expect_eq(convert(DT_i64, DT_bool, 0x100), 1);
+    SAME(scalar_to_double(DT_f32, convert(DT_u64, DT_f32, UINT64_MAX)), 0x1p64);
+    // One rounding only: above the midpoint by one in the 64th bit.
+    SAME(scalar_to_double(DT_f32, convert(DT_i64, DT_f32, (1ull << 60) + (1ull << 36) + 1)),
+         0x1p60 + 0x1p37);
+    SAME(scalar_to_double(DT_bf16, convert(DT_u64, DT_bf16, (1ull << 63) + (1ull << 55) + 1)),
+         0x1p63 + 0x1p56);
+    SAME(scalar_to_double(DT_bf16, convert(DT_i64, DT_bf16, (1ull << 62) + (1ull << 54) + 1)),
+         0x1p62 + 0x1p55);
+    SAME(scalar_to_double(DT_bf16, convert(DT_f32, DT_bf16, scalar_from_double(DT_f32, 1.00390625))),
+         1.0);
+    cr_expect_eq(eval_primitive(OP_bitcast, DT_f32, DT_i32, 0x80000000u, 0, 0), 0x80000000u);
+}
