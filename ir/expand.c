@@ -1,0 +1,196 @@
+// expand.c: the rewrite of a kernel body into primitive rows, and the exact evaluator on top of it.
+//
+// The body is a straight line, so the rewrite is one walk: each instruction is copied with its
+// operands renumbered, or replaced by what its rule appends. Everything appended is hash-consed, so
+// that literals and common parts (the exp of two sigmoids of one value) occur once, and folded
+// where all operands are literals, with the very evaluator that the kernel interpreter uses; so
+// folding cannot change a bit. New instructions take the greatest level and stage of their
+// operands.
+#include "ir/expand_rules.h"
+
+#include "ir/base/check.h"
+#include "ir/base/mem.h"
+
+#include <string.h>
+
+static expand_rule *const rules[OP_COUNT] = {
+    [OP_sign] = expand_sign,         [OP_rsqrt] = expand_rsqrt,
+    [OP_reciprocal] = expand_reciprocal, [OP_isnan] = expand_isnan,
+    [OP_isinf] = expand_isinf,       [OP_isfinite] = expand_isfinite,
+    [OP_shl] = expand_shl,           [OP_shr] = expand_shr,
+    [OP_clamp] = expand_clamp,       [OP_fma] = expand_fma,
+    [OP_floordiv] = expand_floordiv, [OP_mod] = expand_mod,
+    [OP_fmod] = expand_fmod,         [OP_exp] = expand_exp,
+    [OP_sigmoid] = expand_sigmoid,   [OP_tanh] = expand_tanh,
+    [OP_erf] = expand_erf,           [OP_log] = expand_log,
+    [OP_sin] = expand_sin,           [OP_cos] = expand_cos,
+};
+
+static bool
+same_inst(const struct inst *p, const struct inst *q)
+{
+    return p->op == q->op && p->dtype == q->dtype && p->stage == q->stage &&
+           p->level == q->level && p->a == q->a && p->b == q->b && p->c == q->c &&
+           p->aux == q->aux && p->bits == q->bits;
+}
+
+val
+x_inst(struct expander *x, const struct inst *in)
+{
+    uint64_t h = hash_mix(in->op | (uint64_t)in->dtype << 16, in->a | (uint64_t)in->b << 32);
+    h = hash_mix(hash_mix(h, in->c | (uint64_t)in->aux << 32), in->bits);
+    uint32_t at = 0, id;
+    while ((id = map_next(&x->seen, h, &at)))
+        if (same_inst(&x->k->inst.at[id], in))
+            return id;
+    vec_push(&x->k->inst, *in);
+    map_add(&x->seen, h, x->k->inst.n - 1);
+    return x->k->inst.n - 1;
+}
+
+val
+x_bits(struct expander *x, uint8_t dtype, uint64_t bits)
+{
+    return x_inst(x, &(struct inst){.op = OP_literal, .dtype = dtype, .bits = bits,
+                                    .level = LEVEL_ONCE, .origin = x->origin});
+}
+
+val
+x_num(struct expander *x, uint8_t dtype, double v)
+{
+    return x_bits(x, dtype, scalar_from_double(dtype, v));
+}
+
+static bool
+is_literal(const struct expander *x, val a)
+{
+    return !a || x->k->inst.at[a].op == OP_literal;
+}
+
+// An instruction whose result dtype is known: level and stage follow from the operands.
+static val
+derived(struct expander *x, uint16_t op, uint8_t dtype, val a, val b, val c)
+{
+    const struct inst *at = x->k->inst.at; // at[0], the dummy, is level ONCE, stage 0
+    if (is_literal(x, a) && is_literal(x, b) && is_literal(x, c))
+        return x_bits(x, dtype, eval_primitive(op, at[op == OP_where ? b : a].dtype, dtype,
+                                               at[a].bits, at[b].bits, at[c].bits));
+    if (op == OP_where && is_literal(x, a))
+        return at[a].bits ? b : c;
+    struct inst in = {.op = op, .dtype = dtype, .a = a, .b = b, .c = c, .origin = x->origin};
+    const val operand[3] = {a, b, c};
+    for (uint32_t i = 0; i < 3; i++) {
+        const struct inst *o = &at[operand[i]];
+        in.level = o->level > in.level ? o->level : in.level;
+        in.stage = o->stage > in.stage ? o->stage : in.stage;
+    }
+    return x_inst(x, &in);
+}
+
+val
+x_op(struct expander *x, uint16_t op, val a, val b, val c)
+{
+    uint8_t rule = op_table[op].rule, dtype = x_dtype(x, op == OP_where ? b : a);
+    if (rule == DTR_COMPARE || op == OP_unordered_raw)
+        dtype = DT_bool;
+    return derived(x, op, dtype, a, b, c);
+}
+
+val
+x_bitcast(struct expander *x, uint8_t to, val a)
+{
+    return x_dtype(x, a) == to ? a : derived(x, OP_bitcast, to, a, 0, 0);
+}
+
+val
+x_cast(struct expander *x, uint8_t to, val a)
+{
+    return x_dtype(x, a) == to ? a : derived(x, OP_cast, to, a, 0, 0);
+}
+
+val
+x_poly(struct expander *x, val z, const double *c, uint32_t n)
+{
+    uint8_t dtype = x_dtype(x, z);
+    val p = x_num(x, dtype, c[n - 1]);
+    for (uint32_t i = n - 1; i-- > 0;)
+        p = x_fma(x, p, z, x_num(x, dtype, c[i]));
+    return p;
+}
+
+static val
+rewrite(struct expander *x, const struct inst *in)
+{
+    if (op_table[in->op].flags & OPF_EXPAND) {
+        CHECK(rules[in->op], "%s has no expansion", op_name(in->op));
+        return rules[in->op](x, in->a, in->b, in->c);
+    }
+    if (in->op == OP_cast)
+        return expand_cast(x, in->dtype, in->a);
+    return x_inst(x, in);
+}
+
+// Appends the expansion of src's instructions to x. Returns their new numbers (xfree them).
+static uint32_t *
+expand_body(struct expander *x, const struct inst *src, uint32_t n)
+{
+    uint32_t *to = xcalloc(n ? n : 1, sizeof *to);
+    vec_push(&x->k->inst, (struct inst){0});
+    for (uint32_t i = 1; i < n; i++) {
+        struct inst in = src[i];
+        in.a = to[in.a];
+        in.b = to[in.b];
+        in.c = to[in.c];
+        x->origin = in.origin;
+        to[i] = rewrite(x, &in);
+    }
+    return to;
+}
+
+void
+kernel_expand(struct kernel *k)
+{
+    struct inst *src = k->inst.at;
+    uint32_t n = k->inst.n;
+    k->inst.at = NULL;
+    k->inst.n = k->inst.cap = 0;
+    struct expander x = {.k = k};
+    uint32_t *to = expand_body(&x, src, n);
+    for (uint32_t i = 0; i < k->acc.n; i++)
+        k->acc.at[i].value = to[k->acc.at[i].value];
+    for (uint32_t i = 0; i < k->store.n; i++)
+        k->store.at[i].value = to[k->store.at[i].value];
+    if (k->cls == CLASS_CONTRACT) {
+        k->contraction.a = to[k->contraction.a];
+        k->contraction.b = to[k->contraction.b];
+    }
+    map_free(&x.seen);
+    xfree(to);
+    xfree(src);
+}
+
+static bool
+is_narrow(uint8_t dtype)
+{
+    return dtype_is_float(dtype) && dtype_table[dtype].bits < 32;
+}
+
+uint64_t
+eval_exact(uint16_t op, uint8_t dtype, uint8_t to, const uint64_t *in)
+{
+    if (!(op_table[op].flags & OPF_EXPAND))
+        return eval_primitive(op, dtype, to, in[0], op_table[op].arity > 1 ? in[1] : 0,
+                              op_table[op].arity > 2 ? in[2] : 0);
+    struct kernel k = {0};
+    struct expander x = {.k = &k};
+    vec_push(&k.inst, (struct inst){0});
+    val v[3] = {0};
+    for (uint32_t i = 0; i < op_table[op].arity; i++)
+        v[i] = x_cast(&x, is_narrow(dtype) ? DT_f32 : dtype, x_bits(&x, dtype, in[i]));
+    val r = rules[op](&x, v[0], v[1], v[2]);
+    bool narrow = is_narrow(dtype) && x_dtype(&x, r) == DT_f32;
+    uint64_t bits = k.inst.at[narrow ? x_cast(&x, dtype, r) : r].bits;
+    map_free(&x.seen);
+    kernel_free_body(&k);
+    return bits;
+}

@@ -1,0 +1,202 @@
+// expand_exp.c: exp, sigmoid, tanh and erf, for f32 and f64.
+//
+// exp(x) = 2^n exp(r), n = round(x / ln 2), r = x - n ln 2 in two fma steps (Cody, Waite 1980), so
+// that |r| <= ln 2 / 2. The rounding is an addition: t = fma(x, log2 e, M) with M = 1.5 * 2^23 (or
+// 2^52) leaves n in t's low bits, and n = t - M is exact. M also contains an exponent bias, so that
+// shifting t's bits to the exponent's place is 2^n as a float. exp reaches beyond the exponents
+// that one factor can have in both directions: half of the extreme scale (2^64, 2^-64) is moved to
+// a second factor, chosen by the sign of x; the last multiplication overflows to infinity and
+// rounds into the denormals by itself. Arguments are first limited to where the result is infinity
+// or 0 anyway. A NaN passes both limits and every multiplication.
+//
+// The polynomials are minimax fits (Remez exchange, relative error of the function, each coefficient
+// rounded to the type before the rest is fitted again):
+//   exp(r) = 1 + r + r^2 P(r)        f32: degree 4, 2^-28.1      f64: degree 10, 2^-63.5
+//   expm1(r) = r + r^2 P(r)          f32: degree 5, 2^-28.1      f64: degree 10, 2^-61.6
+//   log(erfc(x)) = x Q(x), 0 <= x    f32: up to x = 4            f64: up to x = 6
+//
+// tanh(x) = t / (t + 2) with t = expm1(2 |x|) = 2^n expm1(r) + (2^n - 1): no cancellation near 0,
+// and 1 where t + 2 rounds to t. sigmoid uses e = exp(-|x|) <= 1 on both sides, so nothing
+// overflows: 1 / (1 + e), or e / (1 + e) for x < 0.
+//
+// erf(x) = 1 - erfc(x) = -expm1(log erfc x). log erfc is smooth on the whole axis (erfc's zeros are
+// off it, the nearest ones at -1.35 +- 1.99 i), and the error allowed to Q grows like exp(x^2), so
+// one polynomial suffices where a direct fit of erf needs several pieces and a choice.
+#include "ir/expand_rules.h"
+
+#include "ir/base/check.h"
+
+#include <math.h>
+
+struct exp_format {
+    uint8_t flt, sint;      // dtypes
+    uint8_t fraction;       // bits
+    double magic;           // 1.5 * 2^fraction
+    double bias;            // of the exponent
+    double half_scale_log2; // half of the extreme scale
+    double low, high;       // beyond: exp is 0, infinity
+    double ln2_hi, ln2_lo;
+    double tanh_limit, erf_limit; // beyond: 1
+    double erf_slope;             // erf_poly[0] is what it lacks
+    double exp_poly[11], expm1_poly[11], erf_poly[26];
+    uint32_t nexp, nexpm1, nerf;
+};
+
+static const struct exp_format formats[2] = {
+    {.flt = DT_f32, .sint = DT_i32, .fraction = 23, .magic = 0x1.8p23, .bias = 127,
+     .half_scale_log2 = 64, .low = -104, .high = 89,
+     .ln2_hi = 0x1.62e43p-1, .ln2_lo = -0x1.05c61p-29,
+     .tanh_limit = 10, .erf_limit = 4,
+     .erf_slope = -0x1.20dd76p0,
+     .exp_poly = {0x1.fffffcp-2, 0x1.55548cp-3, 0x1.5558a6p-5, 0x1.123ceep-7, 0x1.6a4138p-10},
+     .nexp = 5,
+     .expm1_poly = {
+         0x1p-1, 0x1.55552cp-3, 0x1.555502p-5, 0x1.11566ep-7, 0x1.6d2ea6p-10, 0x1.399f22p-13
+     },
+     .nexpm1 = 6,
+     .erf_poly = {
+         0x1.f7ac92p-25, -0x1.45f2fep-1, -0x1.a4f96p-4, 0x1.39c132p-6, 0x1.5a6954p-13,
+         -0x1.b61696p-10, 0x1.4cd3cp-11, -0x1.ef7ecap-14, 0x1.384e14p-17
+     },
+     .nerf = 9},
+    {.flt = DT_f64, .sint = DT_i64, .fraction = 52, .magic = 0x1.8p52, .bias = 1023,
+     .half_scale_log2 = 512, .low = -746, .high = 710,
+     .ln2_hi = 0x1.62e42fefa39efp-1, .ln2_lo = 0x1.abc9e3b39803fp-56,
+     .tanh_limit = 20, .erf_limit = 6,
+     .erf_slope = -0x1.20dd750429b6dp0,
+     .exp_poly = {
+         0x1p-1, 0x1.555555555555dp-3, 0x1.555555555556cp-5, 0x1.111111110e54ep-7,
+         0x1.6c16c16c0a49ep-10, 0x1.a01a01b5f148ep-13, 0x1.a01a01e84d52dp-16,
+         0x1.71ddeab7e1cbbp-19, 0x1.27e44bad2692fp-22, 0x1.af74317b00f65p-26,
+         0x1.204e34f96508cp-29
+     },
+     .nexp = 11,
+     .expm1_poly = {
+         0x1p-1, 0x1.5555555555559p-3, 0x1.5555555555559p-5, 0x1.111111110f6f5p-7,
+         0x1.6c16c16c1646ap-10, 0x1.a01a01afa4d06p-13, 0x1.a01a019fef545p-16,
+         0x1.71ddf92722a35p-19, 0x1.27e4f5007e6f9p-22, 0x1.af5d1e1a8a8b4p-26,
+         0x1.1f3e90e4df637p-29
+     },
+     .nexpm1 = 11,
+     .erf_poly = {
+         -0x1.1ae3a914fed8p-56, -0x1.45f306dc9c886p-1, -0x1.a4f4e2a1b44dcp-4,
+         0x1.39668594cd0fp-6, 0x1.b6b68528ba799p-13, -0x1.bca6748c193fp-10,
+         0x1.3564fcb7d42bfp-11, -0x1.b2022a8f7bf3fp-16, -0x1.0e9e3d36ece02p-14,
+         0x1.f3c0b11b04a4p-16, -0x1.d7ff83fba4cc3p-19, -0x1.68a7d4dc45861p-19,
+         0x1.a8b2062be7233p-20, -0x1.aa53d5c3b054ep-23, -0x1.f5414101f8d54p-23,
+         0x1.a54ca98de34c4p-23, -0x1.856f49f654c66p-24, 0x1.036c48fa6425ap-25,
+         -0x1.0a390295ea633p-27, 0x1.acc8438e68feep-30, -0x1.0e51d2dbf3d63p-32,
+         0x1.063ff01b9e8d6p-35, -0x1.7a881ed365b9p-39, 0x1.7ef43d16b0365p-43,
+         -0x1.e4905f07344a1p-48, 0x1.206d855ca3417p-53
+     },
+     .nerf = 26},
+};
+
+static const struct exp_format *
+format_of(const struct expander *x, val a)
+{
+    uint8_t t = x_dtype(x, a);
+    CHECK(t == DT_f32 || t == DT_f64, "exp and its kin take f32 and f64, not %s", dtype_name(t));
+    return &formats[t == DT_f64];
+}
+
+static val
+least(struct expander *x, val a, double limit) // NaN passes
+{
+    val l = x_num(x, x_dtype(x, a), limit);
+    return x_where(x, x_lt(x, l, a), l, a);
+}
+
+static val
+most(struct expander *x, val a, double limit)
+{
+    val l = x_num(x, x_dtype(x, a), limit);
+    return x_where(x, x_lt(x, a, l), l, a);
+}
+
+// a = n ln 2 + r, and 2^(n + shift) as a float, where magic contains shift and the bias.
+struct reduced {
+    val r, scale;
+};
+
+static struct reduced
+reduce(struct expander *x, const struct exp_format *f, val a, val magic)
+{
+    val t = x_fma(x, a, x_num(x, f->flt, 0x1.71547652b82fep0), magic);
+    val n = x_sub(x, t, magic);
+    val r = x_fma(x, n, x_num(x, f->flt, -f->ln2_hi), a);
+    r = x_fma(x, n, x_num(x, f->flt, -f->ln2_lo), r);
+    val exponent = x_shl(x, x_bitcast(x, f->sint, t), x_num(x, f->sint, f->fraction));
+    return (struct reduced){r, x_bitcast(x, f->flt, exponent)};
+}
+
+static val
+scaled_exp(struct expander *x, const struct exp_format *f, struct reduced v, val factor)
+{
+    val p = x_poly(x, v.r, f->exp_poly, f->nexp), one = x_num(x, f->flt, 1);
+    p = x_fma(x, x_fma(x, p, v.r, one), v.r, one);
+    return x_mul(x, x_mul(x, p, v.scale), factor);
+}
+
+val
+expand_exp(struct expander *x, val a, val b, val c)
+{
+    (void)b, (void)c;
+    const struct exp_format *f = format_of(x, a);
+    double middle = f->magic + f->bias, half = f->half_scale_log2;
+    val negative = x_lt(x, a, x_num(x, f->flt, 0));
+    val magic = x_where(x, negative, x_num(x, f->flt, middle + half),
+                        x_num(x, f->flt, middle - half));
+    val factor = x_where(x, negative, x_num(x, f->flt, exp2(-half)), x_num(x, f->flt, exp2(half)));
+    val limited = least(x, most(x, a, f->low), f->high);
+    return scaled_exp(x, f, reduce(x, f, limited, magic), factor);
+}
+
+val
+expand_sigmoid(struct expander *x, val a, val b, val c)
+{
+    (void)b, (void)c;
+    const struct exp_format *f = format_of(x, a);
+    val one = x_num(x, f->flt, 1);
+    val limited = most(x, x_neg(x, x_abs(x, a)), f->low);
+    val magic = x_num(x, f->flt, f->magic + f->bias + f->half_scale_log2);
+    val e = scaled_exp(x, f, reduce(x, f, limited, magic),
+                       x_num(x, f->flt, exp2(-f->half_scale_log2)));
+    val negative = x_lt(x, a, x_num(x, f->flt, 0));
+    return x_div(x, x_where(x, negative, e, one), x_add(x, one, e));
+}
+
+// expm1(a) in two parts, scale * small + (scale - 1), for a whose 2^n is an ordinary float.
+static struct reduced
+expm1_parts(struct expander *x, const struct exp_format *f, val a, val *small)
+{
+    struct reduced v = reduce(x, f, a, x_num(x, f->flt, f->magic + f->bias));
+    val p = x_poly(x, v.r, f->expm1_poly, f->nexpm1);
+    *small = x_fma(x, p, x_mul(x, v.r, v.r), v.r);
+    return v;
+}
+
+val
+expand_tanh(struct expander *x, val a, val b, val c)
+{
+    (void)b, (void)c;
+    const struct exp_format *f = format_of(x, a);
+    val size = least(x, x_abs(x, a), f->tanh_limit), small;
+    struct reduced v = expm1_parts(x, f, x_add(x, size, size), &small);
+    val t = x_fma(x, v.scale, small, x_sub(x, v.scale, x_num(x, f->flt, 1)));
+    return x_copysign(x, x_div(x, t, x_add(x, t, x_num(x, f->flt, 2))), a);
+}
+
+val
+expand_erf(struct expander *x, val a, val b, val c)
+{
+    (void)b, (void)c;
+    const struct exp_format *f = format_of(x, a);
+    val size = least(x, x_abs(x, a), f->erf_limit), small;
+    val rest = x_mul(x, size, x_poly(x, size, f->erf_poly, f->nerf));
+    val log_erfc = x_fma(x, size, x_num(x, f->flt, f->erf_slope), rest);
+    struct reduced v = expm1_parts(x, f, log_erfc, &small);
+    val one = x_num(x, f->flt, 1);
+    val r = x_fma(x, x_neg(x, v.scale), small, x_sub(x, one, v.scale));
+    return x_copysign(x, r, a);
+}

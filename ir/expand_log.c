@@ -1,0 +1,89 @@
+// expand_log.c: log, for f32 and f64.
+//
+// x = 2^k m with sqrt(1/2) <= m < sqrt(2): integer arithmetic on the bits, moved by those of
+// sqrt(1/2), gives k and m at once. Denormals are scaled up by a power of two before and k is
+// corrected. f = m - 1 is exact and log x = k ln 2 + log(1 + f); ln 2 is split so that k times its
+// upper part is exact, and near 1 (k = 0) nothing cancels.
+//   f32: log(1 + f) = f + f^2 P(f), degree 8, minimax, relative error 2^-26.0
+//   f64: with s = f / (2 + f), log(1 + f) = 2 atanh(s) = 2 s + s^3 P(s^2), degree 6, 2^-59.4; as
+//        2 s = f - s f, it is f - (f^2/2 - s (f^2/2 + s^2 P)), where the leading f is exact
+//        (the scheme of Sun's fdlibm, K. C. Ng 1993; the coefficients are fitted here).
+// Zero, negative arguments, infinity and NaN are chosen at the end.
+#include "ir/expand_rules.h"
+
+#include "ir/base/check.h"
+
+#include <math.h>
+
+static const double poly32[] = {
+    -0x1.fffff8p-2, 0x1.555608p-2, -0x1.0004f8p-2, 0x1.99484ap-3, -0x1.53ad5p-3, 0x1.290388p-3,
+    -0x1.19e2fap-3, 0x1.c6b088p-4, -0x1.55634ap-5
+};
+static const double poly64[] = {
+    0x1.5555555555592p-1, 0x1.999999997fcb6p-2, 0x1.2492494218946p-2, 0x1.c71c51da68fdbp-3,
+    0x1.74664afb58ce6p-3, 0x1.39a04e020c83bp-3, 0x1.2f15939820a4bp-3
+};
+
+struct log_format {
+    uint8_t flt, sint, fraction;
+    int64_t sqrt_half, fraction_mask; // bit patterns
+    double least_normal, scale_log2;
+    double ln2_hi, ln2_lo;            // hi has at least 12 trailing zero bits
+};
+static const struct log_format formats[2] = {
+    {DT_f32, DT_i32, 23, 0x3f3504f3, 0x7fffff, 0x1p-126, 24, 0x1.62ep-1, 0x1.0bfbe8p-15},
+    {DT_f64, DT_i64, 52, 0x3fe6a09e667f3bcd, 0xfffffffffffff, 0x1p-1022, 54, 0x1.62e42fefa38p-1,
+     0x1.ef35793c7673p-45},
+};
+
+struct parts {
+    val k, f; // as floats
+};
+
+static struct parts
+split(struct expander *x, const struct log_format *t, val a)
+{
+    val small = x_lt(x, a, x_num(x, t->flt, t->least_normal));
+    val normal = x_where(x, small, x_mul(x, a, x_num(x, t->flt, exp2(t->scale_log2))), a);
+    val offset = x_bits(x, t->sint, (uint64_t)t->sqrt_half);
+    val bits = x_sub(x, x_bitcast(x, t->sint, normal), offset);
+    val exponent = x_shr(x, bits, x_num(x, t->sint, t->fraction));
+    val fraction = x_and(x, bits, x_bits(x, t->sint, (uint64_t)t->fraction_mask));
+    val m = x_bitcast(x, t->flt, x_add(x, fraction, offset));
+    // Integer to float by adding it to the bits of 1.5 * 2^fraction.
+    val magic = x_num(x, t->flt, ldexp(1.5, t->fraction));
+    val k = x_bitcast(x, t->flt, x_add(x, exponent, x_bitcast(x, t->sint, magic)));
+    val shift = x_where(x, small, x_num(x, t->flt, ldexp(1.5, t->fraction) + t->scale_log2), magic);
+    return (struct parts){x_sub(x, k, shift), x_sub(x, m, x_num(x, t->flt, 1))};
+}
+
+// k ln 2 + log(1 + f)
+static val
+log_small(struct expander *x, const struct log_format *t, struct parts v)
+{
+    val hi = x_num(x, t->flt, t->ln2_hi), lo = x_num(x, t->flt, t->ln2_lo);
+    if (t->flt == DT_f32) {
+        val p = x_poly(x, v.f, poly32, sizeof poly32 / sizeof *poly32);
+        val tail = x_fma(x, x_mul(x, v.f, v.f), p, x_mul(x, v.k, lo));
+        return x_fma(x, v.k, hi, x_add(x, v.f, tail));
+    }
+    val s = x_div(x, v.f, x_add(x, v.f, x_num(x, t->flt, 2))), z = x_mul(x, s, s);
+    val p = x_mul(x, z, x_poly(x, z, poly64, sizeof poly64 / sizeof *poly64));
+    val half = x_mul(x, x_mul(x, v.f, v.f), x_num(x, t->flt, 0.5));
+    val tail = x_fma(x, s, x_add(x, half, p), x_mul(x, v.k, lo));
+    return x_fma(x, v.k, hi, x_sub(x, v.f, x_sub(x, half, tail)));
+}
+
+val
+expand_log(struct expander *x, val a, val b, val c)
+{
+    (void)b, (void)c;
+    uint8_t dtype = x_dtype(x, a);
+    CHECK(dtype == DT_f32 || dtype == DT_f64, "log takes f32 and f64, not %s", dtype_name(dtype));
+    const struct log_format *t = &formats[dtype == DT_f64];
+    val zero = x_num(x, dtype, 0), inf = x_num(x, dtype, (double)INFINITY);
+    val r = log_small(x, t, split(x, t, a));
+    r = x_where(x, x_lt(x, a, inf), r, a); // infinity, NaN
+    r = x_where(x, x_lt(x, a, zero), x_num(x, dtype, (double)NAN), r);
+    return x_where(x, x_eq(x, a, zero), x_neg(x, inf), r);
+}

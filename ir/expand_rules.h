@@ -1,0 +1,133 @@
+// expand_rules.h: what the expansions are written with. A rule appends instructions to the body
+// under construction and returns the one that has the result. The helpers hash-cons, and fold what
+// depends on literals only; so an expansion over literal operands is its value.
+#ifndef FUSEC_IR_EXPAND_RULES_H
+#define FUSEC_IR_EXPAND_RULES_H
+
+#include "ir/base/hash.h"
+#include "ir/expand.h"
+
+typedef uint32_t val; // an instruction of the body under construction; 0 = none
+
+struct expander {
+    struct kernel *k; // its insts are under construction
+    struct map seen;
+    uint32_t origin;  // of the instruction being rewritten
+};
+
+static inline uint8_t
+x_dtype(const struct expander *x, val a)
+{
+    return x->k->inst.at[a].dtype;
+}
+
+val x_inst(struct expander *x, const struct inst *in); // as given, or the equal one that exists
+val x_bits(struct expander *x, uint8_t dtype, uint64_t bits);
+val x_num(struct expander *x, uint8_t dtype, double v); // rounded to the dtype
+val x_op(struct expander *x, uint16_t op, val a, val b, val c);
+val x_cast(struct expander *x, uint8_t to, val a);
+val x_bitcast(struct expander *x, uint8_t to, val a);
+val x_poly(struct expander *x, val z, const double *c, uint32_t n); // c[0] + c[1] z + …, Horner
+
+static inline val
+x_neg(struct expander *x, val a)
+{
+    return x_op(x, OP_neg, a, 0, 0);
+}
+static inline val
+x_abs(struct expander *x, val a)
+{
+    return x_op(x, OP_abs, a, 0, 0);
+}
+static inline val
+x_round(struct expander *x, val a)
+{
+    return x_op(x, OP_round, a, 0, 0);
+}
+static inline val
+x_add(struct expander *x, val a, val b)
+{
+    return x_op(x, OP_add, a, b, 0);
+}
+static inline val
+x_sub(struct expander *x, val a, val b)
+{
+    return x_op(x, OP_sub, a, b, 0);
+}
+static inline val
+x_mul(struct expander *x, val a, val b)
+{
+    return x_op(x, OP_mul, a, b, 0);
+}
+static inline val
+x_div(struct expander *x, val a, val b)
+{
+    return x_op(x, OP_div, a, b, 0);
+}
+static inline val
+x_and(struct expander *x, val a, val b)
+{
+    return x_op(x, OP_and, a, b, 0);
+}
+static inline val
+x_or(struct expander *x, val a, val b)
+{
+    return x_op(x, OP_or, a, b, 0);
+}
+static inline val
+x_xor(struct expander *x, val a, val b)
+{
+    return x_op(x, OP_xor, a, b, 0);
+}
+static inline val
+x_lt(struct expander *x, val a, val b)
+{
+    return x_op(x, OP_lt, a, b, 0);
+}
+static inline val
+x_eq(struct expander *x, val a, val b)
+{
+    return x_op(x, OP_eq, a, b, 0);
+}
+static inline val
+x_ne(struct expander *x, val a, val b)
+{
+    return x_op(x, OP_ne, a, b, 0);
+}
+static inline val
+x_copysign(struct expander *x, val a, val b)
+{
+    return x_op(x, OP_copysign, a, b, 0);
+}
+static inline val
+x_shl(struct expander *x, val a, val b)
+{
+    return x_op(x, OP_shl_raw, a, b, 0);
+}
+static inline val
+x_shr(struct expander *x, val a, val b)
+{
+    return x_op(x, OP_shr_raw, a, b, 0);
+}
+static inline val
+x_fma(struct expander *x, val a, val b, val c)
+{
+    return x_op(x, OP_fma, a, b, c);
+}
+// b where the bool a is true, else c
+static inline val
+x_where(struct expander *x, val a, val b, val c)
+{
+    return x_op(x, OP_where, a, b, c);
+}
+
+// A rule per op that needs one; operands have the op's (promoted) dtype.
+typedef val expand_rule(struct expander *x, val a, val b, val c);
+expand_rule expand_sign, expand_rsqrt, expand_reciprocal, expand_isnan, expand_isinf,
+    expand_isfinite, expand_shl, expand_shr, expand_clamp, expand_fma, expand_floordiv,
+    expand_mod, expand_fmod, expand_exp, expand_sigmoid, expand_tanh, expand_erf, expand_log,
+    expand_sin, expand_cos;
+// Conversions to and from f16 and bf16, by way of f32, still with one rounding.
+val expand_cast(struct expander *x, uint8_t to, val a);
+
+#endif

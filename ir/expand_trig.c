@@ -1,0 +1,231 @@
+// expand_trig.c: sin and cos, for every finite f32 and f64.
+//
+// The turn's fraction x / 2 pi mod 1 is computed to enough bits that even the argument closest to a
+// multiple of pi / 2 keeps its relative accuracy (Payne, Hanek 1983), with arithmetic alone: bodies
+// have no branches and no tables in memory. It is rounded to quarter turns, and sine and cosine of
+// the rest (|r| <= pi / 4) are minimax polynomials in r^2: f32 2^-27.9 and 2^-33, f64 2^-63 and 2^-69.
+//
+// f32: 1 / 2 pi is cut into parts of 28 bits, so that a part times x (24 bits) is exact in f64, with
+// a bit to spare for the addition of what is left from the parts before. Whole turns are dropped
+// after each part. Products too large to have a fraction drop out by themselves; 7 parts reach
+// 2^-190, for arguments below 2^128.
+//
+// f64: |x| = m 2^(o - 64) with m of 53 bits; the fraction of m 2^(o - 64) / 2 pi needs only the bits of
+// 1 / 2 pi from place o - 63 on. The 192 bits there are picked from literals: the words by a barrel
+// shifter of `where` over the bits of o / 64, the rest by shifts. Their product with m is summed in
+// columns of 32 bits, modulo 1. The result, less its quarter turns, becomes the sum of two doubles.
+// Below pi / 4 the argument is taken as it is.
+#include "ir/expand_rules.h"
+
+#include "ir/base/check.h"
+
+#define COUNT(a) ((uint32_t)(sizeof(a) / sizeof *(a)))
+
+static const double sin32[] = {-0x1.555546p-3, 0x1.110778p-7, -0x1.995406p-13};
+static const double cos32[] = {-0.5, 0x1.55554ap-5, -0x1.6c0c28p-10, 0x1.99e80cp-16};
+static const double sin64[] = {
+    -0x1.5555555555555p-3, 0x1.1111111111068p-7, -0x1.a01a019ffe08cp-13, 0x1.71de3a332c541p-19,
+    -0x1.ae642b9987554p-26, 0x1.61093a57b3b64p-33, -0x1.9fb6a38e8efdbp-41
+};
+static const double cos64[] = {
+    0x1.5555555555555p-5, -0x1.6c16c16c16b3p-10, 0x1.a01a019ffcb74p-16, -0x1.27e4fb5a1ec52p-22,
+    0x1.1eed6f7dd3b7cp-29, -0x1.93744f2932b5ap-37, 0x1.9dac4224dea04p-45
+};
+
+// 1 / 2 pi, once in parts of 28 bits, once as a bit string after 64 zeros.
+static const double turn_parts[7] = {
+    0x1.45f3068p-3, 0x1.727220ap-29, 0x1.29fc274p-58, 0x1.7d1f534p-86, 0x1.bb81b68p-115,
+    0x1.14acc9ep-141, 0x1.0e4107p-172
+};
+enum { TURN_WORDS = 20 };
+static const uint64_t turn_bits[TURN_WORDS] = {
+    0x0000000000000000, 0x28be60db9391054a, 0x7f09d5f47d4d3770, 0x36d8a5664f10e410,
+    0x7f9458eaf7aef158, 0x6dc91b8e909374b8, 0x01924bba82746487, 0x3f877ac72c4a69cf,
+    0xba208d7d4baed121, 0x3a671c09ad17df90, 0x4e64758e60d4ce7d, 0x272117e2ef7e4a0e,
+    0xc7fe25fff7816603, 0xfbcbc462d6829b47, 0xdb4d9fb3c9f2c26d, 0xd3d18fd9a797fa8b,
+    0x5d49eeb1faf97c5e, 0xcf41ce7de294a4ba, 0x9afed7ec47e35742, 0x1580cc11bf1edaea
+};
+
+struct angle {
+    val r, r_lo;  // r_lo: f64 only
+    val quarters; // integer as wide as r, modulo 4 in its two last bits
+};
+
+static val
+drop_turns(struct expander *x, val turns)
+{
+    return x_sub(x, turns, x_round(x, turns));
+}
+
+static struct angle
+reduce32(struct expander *x, val size)
+{
+    val d = x_cast(x, DT_f64, size), magic = x_num(x, DT_f64, 0x1.8p50); // its last place is 1/4
+    val s = drop_turns(x, x_mul(x, d, x_num(x, DT_f64, turn_parts[0])));
+    for (uint32_t i = 1; i < 4; i++)
+        s = drop_turns(x, x_fma(x, d, x_num(x, DT_f64, turn_parts[i]), s));
+    s = x_fma(x, d, x_num(x, DT_f64, turn_parts[4]), s);
+    val t = x_add(x, s, magic);
+    s = x_sub(x, s, x_sub(x, t, magic));
+    s = x_fma(x, d, x_num(x, DT_f64, turn_parts[5]), s); // from here on below 2^-11
+    s = x_fma(x, d, x_num(x, DT_f64, turn_parts[6]), s);
+    val r = x_cast(x, DT_f32, x_mul(x, s, x_num(x, DT_f64, 0x1.921fb54442d18p+2)));
+    return (struct angle){r, 0, x_cast(x, DT_i32, x_bitcast(x, DT_i64, t))};
+}
+
+static val
+u64(struct expander *x, uint64_t bits)
+{
+    return x_bits(x, DT_u64, bits);
+}
+
+static val
+low_half(struct expander *x, val a)
+{
+    return x_and(x, a, u64(x, 0xffffffff));
+}
+
+static val
+high_half(struct expander *x, val a)
+{
+    return x_shr(x, a, u64(x, 32));
+}
+
+// 192 bits of turn_bits from place `offset` on, as three words.
+static void
+pick_bits(struct expander *x, val offset, val out[3])
+{
+    val w[TURN_WORDS], index = x_shr(x, offset, u64(x, 6));
+    for (uint32_t i = 0; i < TURN_WORDS; i++)
+        w[i] = u64(x, turn_bits[i]);
+    for (uint32_t step = 16; step; step /= 2) {
+        val skip = x_ne(x, x_and(x, index, u64(x, step)), u64(x, 0));
+        // Four words are wanted in the end; an index of 16 has no other bits.
+        uint32_t need = step == 16 ? 4 : step + 3;
+        for (uint32_t i = 0; i < need; i++)
+            w[i] = x_where(x, skip, w[i + step], w[i]);
+    }
+    val up = x_and(x, offset, u64(x, 63)), down = x_xor(x, up, u64(x, 63));
+    for (uint32_t i = 0; i < 3; i++)
+        out[i] = x_or(x, x_shl(x, w[i], up), x_shr(x, x_shr(x, w[i + 1], u64(x, 1)), down));
+}
+
+// The first 128 bits of m * w modulo 1, w being a fraction of 192 bits.
+static void
+multiply(struct expander *x, val m, const val w[3], val *first, val *second)
+{
+    val m_low = low_half(x, m), m_high = high_half(x, m), digit[7], column[6];
+    for (uint32_t i = 0; i < 3; i++) {
+        digit[2 * i + 1] = high_half(x, w[i]);
+        digit[2 * i + 2] = low_half(x, w[i]);
+    }
+    val carry = high_half(x, x_mul(x, m_low, digit[6]));
+    for (uint32_t i = 5; i > 0; i--) {
+        val low = x_mul(x, m_low, digit[i]), high = x_mul(x, m_high, digit[i + 1]);
+        column[i] = x_add(x, x_add(x, low_half(x, low), high), carry);
+        carry = x_add(x, high_half(x, column[i]), high_half(x, low));
+    }
+    *first = x_or(x, x_shl(x, column[1], u64(x, 32)), low_half(x, column[2]));
+    *second = x_or(x, x_shl(x, column[3], u64(x, 32)), low_half(x, column[4]));
+}
+
+// 32 bits, signed or not, times the last place of `magic`.
+static val
+to_double(struct expander *x, val bits, double magic)
+{
+    val base = x_num(x, DT_f64, magic);
+    val sum = x_add(x, bits, x_bitcast(x, DT_u64, base));
+    return x_sub(x, x_bitcast(x, DT_f64, sum), base);
+}
+
+static val
+two_sum(struct expander *x, val large, val small, val *rest)
+{
+    val sum = x_add(x, large, small);
+    *rest = x_sub(x, small, x_sub(x, sum, large));
+    return sum;
+}
+
+static struct angle
+reduce64(struct expander *x, val size)
+{
+    val bits = x_bitcast(x, DT_u64, size), w[3], first, second;
+    val m = x_or(x, x_and(x, bits, u64(x, 0xfffffffffffff)), u64(x, 1ull << 52));
+    // |x| = m 2^(exponent - 1075); below pi / 4 the offset wraps, to no harm.
+    val offset = x_sub(x, x_shr(x, bits, u64(x, 52)), u64(x, 1075 - 64));
+    pick_bits(x, offset, w);
+    multiply(x, m, w, &first, &second);
+    val quarters = x_shr(x, x_add(x, first, u64(x, 1ull << 61)), u64(x, 62));
+    first = x_sub(x, first, x_shl(x, quarters, u64(x, 62)));
+    val signed_half = x_shr(x, x_bitcast(x, DT_i64, first), x_num(x, DT_i64, 32));
+    val top = to_double(x, x_bitcast(x, DT_u64, signed_half), 0x1.8p20), lost, lo;
+    val hi = two_sum(x, top, to_double(x, low_half(x, first), 0x1p-12), &lost);
+    val tail = x_add(x, to_double(x, high_half(x, second), 0x1p-44),
+                     to_double(x, low_half(x, second), 0x1p-76));
+    hi = two_sum(x, hi, x_add(x, lost, tail), &lo);
+    // Turns to radians, in two doubles.
+    val tau = x_num(x, DT_f64, 0x1.921fb54442d18p+2), tau_lo = x_num(x, DT_f64, 0x1.1a62633145c07p-52);
+    val r = x_mul(x, hi, tau);
+    val r_lo = x_fma(x, hi, tau, x_neg(x, r));
+    r_lo = x_fma(x, lo, tau, x_fma(x, hi, tau_lo, r_lo));
+    val near = x_lt(x, size, x_num(x, DT_f64, 0x1.921fb54442d18p-1));
+    val nothing = x_sub(x, size, size); // but NaN for infinity and NaN
+    return (struct angle){
+        .r = x_where(x, near, size, r),
+        .r_lo = x_add(x, x_where(x, near, nothing, r_lo), nothing),
+        .quarters = x_bitcast(x, DT_i64, x_where(x, near, u64(x, 0), quarters)),
+    };
+}
+
+static void
+sin_cos32(struct expander *x, struct angle v, val *sine, val *cosine)
+{
+    val z = x_mul(x, v.r, v.r);
+    *sine = x_fma(x, x_mul(x, v.r, z), x_poly(x, z, sin32, COUNT(sin32)), v.r);
+    *cosine = x_fma(x, z, x_poly(x, z, cos32, COUNT(cos32)), x_num(x, DT_f32, 1));
+}
+
+// The cosine adds the rounding error of 1 - z / 2 back in.
+static void
+sin_cos64(struct expander *x, struct angle v, val *sine, val *cosine)
+{
+    val one = x_num(x, DT_f64, 1), z = x_mul(x, v.r, v.r);
+    val half = x_mul(x, z, x_num(x, DT_f64, 0.5)), bow = x_sub(x, one, half);
+    val tail = x_fma(x, x_mul(x, v.r, z), x_poly(x, z, sin64, COUNT(sin64)), x_mul(x, v.r_lo, bow));
+    *sine = x_add(x, v.r, tail);
+    val lost = x_sub(x, x_sub(x, one, bow), half);
+    tail = x_fma(x, x_mul(x, z, z), x_poly(x, z, cos64, COUNT(cos64)), lost);
+    *cosine = x_add(x, bow, x_fma(x, x_neg(x, v.r), v.r_lo, tail));
+}
+
+// sin(a), a quarter turn further on: cos(a). The sign of sin is a's times the half turn's.
+static val
+sine(struct expander *x, val a, bool quarter_on)
+{
+    uint8_t t = x_dtype(x, a), n = t == DT_f64 ? DT_i64 : DT_i32;
+    CHECK(t == DT_f32 || t == DT_f64, "sin and cos take f32 and f64, not %s", dtype_name(t));
+    val size = x_abs(x, a), s, c;
+    struct angle v = t == DT_f64 ? reduce64(x, size) : reduce32(x, size);
+    (t == DT_f64 ? sin_cos64 : sin_cos32)(x, v, &s, &c);
+    val q = quarter_on ? x_add(x, v.quarters, x_num(x, n, 1)) : v.quarters;
+    val odd = x_ne(x, x_and(x, q, x_num(x, n, 1)), x_num(x, n, 0));
+    val sign = x_shl(x, x_and(x, q, x_num(x, n, 2)), x_num(x, n, dtype_table[t].bits - 2));
+    if (!quarter_on)
+        sign = x_xor(x, sign, x_and(x, x_bitcast(x, n, a), x_bitcast(x, n, x_num(x, t, -0.0))));
+    val r = x_bitcast(x, n, x_where(x, odd, c, s));
+    return x_bitcast(x, t, x_xor(x, r, sign));
+}
+
+val
+expand_sin(struct expander *x, val a, val b, val c)
+{
+    (void)b, (void)c;
+    return sine(x, a, false);
+}
+
+val
+expand_cos(struct expander *x, val a, val b, val c)
+{
+    (void)b, (void)c;
+    return sine(x, a, true);
+}
