@@ -183,7 +183,7 @@ Test(primitive, conversions)
          0x1p63 + 0x1p56);
     SAME(scalar_to_double(DT_bf16, convert(DT_i64, DT_bf16, (1ull << 62) + (1ull << 54) + 1)),
          0x1p62 + 0x1p55);
-    SAME(scalar_to_double(DT_bf16, convert(DT_f32, DT_bf16, scalar_from_double(DT_f32, 1.00390625))),
-         1.0);
+    uint64_t tie = scalar_from_double(DT_f32, 1.00390625);
+    SAME(scalar_to_double(DT_bf16, convert(DT_f32, DT_bf16, tie)), 1.0);
     cr_expect_eq(eval_primitive(OP_bitcast, DT_f32, DT_i32, 0x80000000u, 0, 0), 0x80000000u);
 }
