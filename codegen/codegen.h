@@ -34,5 +34,8 @@ void *cpu_object(const char *text, size_t n, const struct target *t, size_t *siz
 bool cpu_assembly(const char *text, size_t n, const struct target *t, struct str *out,
                   struct diag *d);
 bool cpu_codegen_available(void); // false in builds with llvm=off
+// Initialises LLVM's target, once a process. The calls above do so themselves; whoever else uses
+// LLVM calls this first.
+void cpu_codegen_start(void);
 
 #endif

@@ -155,7 +155,7 @@ static LLVMMemoryBufferRef
 compile(const char *text, size_t n, const struct target *t, LLVMCodeGenFileType type,
         struct diag *d)
 {
-    pthread_once(&target_once, init_target);
+    cpu_codegen_start();
     struct diag own = {0}; // d may hold an older error, which must not fail this call
     struct job j = {.d = &own};
     LLVMMemoryBufferRef out = NULL;
@@ -197,6 +197,12 @@ cpu_codegen_available(void)
     return true;
 }
 
+void
+cpu_codegen_start(void)
+{
+    pthread_once(&target_once, init_target);
+}
+
 #else // built with llvm=off
 
 static bool
@@ -225,6 +231,11 @@ bool
 cpu_codegen_available(void)
 {
     return false;
+}
+
+void
+cpu_codegen_start(void)
+{
 }
 
 #endif

@@ -19,12 +19,43 @@ __tsan_default_options(void)
     return "die_after_fork=0:report_thread_leaks=0:atexit_sleep_ms=0";
 }
 
+struct standin_options {
+    void (*init)(void), (*fini)(void);
+    double timeout;
+    int disabled;
+    const char *description;
+};
+struct standin_suite {
+    const char *name;
+    const struct standin_options *options;
+    struct standin_suite *next;
+};
 struct standin_test {
     const char *suite, *name;
     void (*run)(void);
+    const struct standin_options *options;
     struct standin_test *next;
 };
+static struct standin_suite *standin_suites;
 static struct standin_test *standin_tests;
+
+static inline void
+standin_run(const struct standin_test *t)
+{
+    const struct standin_options *o = NULL;
+    for (struct standin_suite *s = standin_suites; s; s = s->next)
+        if (strcmp(s->name, t->suite) == 0)
+            o = s->options;
+    if (o && o->init)
+        o->init();
+    if (t->options->init)
+        t->options->init();
+    t->run();
+    if (t->options->fini)
+        t->options->fini();
+    if (o && o->fini)
+        o->fini();
+}
 
 __attribute__((noreturn)) static inline void
 standin_failed(const char *file, int line, const char *what)
@@ -33,11 +64,23 @@ standin_failed(const char *file, int line, const char *what)
     exit(1);
 }
 
+// A suite's init and fini run around each of its tests; the test's own options come after.
+#define TestSuite(suite_, ...)                                                                     \
+    static const struct standin_options suite_##_options = {__VA_ARGS__};                          \
+    __attribute__((constructor)) static void suite_##_add(void)                                    \
+    {                                                                                              \
+        static struct standin_suite s = {#suite_, &suite_##_options, NULL};                        \
+        s.next = standin_suites;                                                                   \
+        standin_suites = &s;                                                                       \
+    }                                                                                              \
+    struct standin_options /* takes the semicolon */
+
 #define Test(suite_, name_, ...)                                                                   \
     static void suite_##_##name_##_run(void);                                                      \
     __attribute__((constructor)) static void suite_##_##name_##_add(void)                          \
     {                                                                                              \
-        static struct standin_test t = {#suite_, #name_, suite_##_##name_##_run, NULL};            \
+        static const struct standin_options options = {__VA_ARGS__};                               \
+        static struct standin_test t = {#suite_, #name_, suite_##_##name_##_run, &options, NULL};  \
         t.next = standin_tests;                                                                    \
         standin_tests = &t;                                                                        \
     }                                                                                              \
@@ -91,7 +134,7 @@ main(void)
         fflush(NULL);
         pid_t child = fork();
         if (child == 0) {
-            t->run();
+            standin_run(t);
             exit(0);
         }
         int status = -1;
