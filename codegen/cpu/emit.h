@@ -49,9 +49,9 @@ struct emitter {
     struct str *text;             // the finished functions
     struct str head, body;        // the function being written: entry block, all else
     num_vec *num;
-    uint32_t num_used;            // nums that the entry block of this function has loaded
-    uint64_t buffers_used[4];
+    const char **base;            // per access: element 0 plus base, in this function's entry block
     uint32_t fresh;
+    const char *dummy;            // alloca of this function that swallows flags nobody raised
     const char *block;            // label of the block being written
     struct diag *diag;
 };
@@ -70,8 +70,9 @@ struct emit_scope {
         uint8_t how;
         const char *value;
     } axis[MAX_AXES];
+    uint16_t bound;     // axes bound in this very scope
     const char **value; // per instruction, as computed or set in this scope
-    const char **addr;  // per access: ptr with the uniform axes bound so far; NULL: not computed
+    const char **addr;  // per access: address of lane 0 over the axes bound here and above, or NULL
 };
 
 // ---- a kernel: begin (copies and expands k), functions, end. The classes get a begun emitter.
@@ -123,8 +124,7 @@ struct emit_loop {
     const char *index, *head, *next, *exit, *step;
     const char *type[EMIT_MAX_CARRY], *carry[EMIT_MAX_CARRY];
     uint32_t ncarry;
-    bool opened;
-    const char *to, *body;
+    const char *to, *before;
 };
 void emit_loop_open(struct emitter *e, struct emit_loop *l, const char *from, const char *to,
                     const char *step);

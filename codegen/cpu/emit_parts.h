@@ -1,0 +1,19 @@
+// emit_parts.h: what the files of the walk (emit_walk.c, emit_memory.c, emit_cast.c) share among
+// themselves.
+#ifndef FUSEC_CODEGEN_CPU_EMIT_PARTS_H
+#define FUSEC_CODEGEN_CPU_EMIT_PARTS_H
+
+#include "codegen/cpu/emit.h"
+
+// The scope, s or above, that binds an axis; NULL: none.
+const struct emit_scope *scope_of_axis(const struct emit_scope *s, uint32_t axis);
+// Whether something that varies along these axes differs between the lanes of s.
+bool varies(const struct emitter *e, const struct emit_scope *s, uint16_t axes);
+// <0, 1, 2 ...> as <lanes x i64>.
+const char *emit_iota(struct emitter *e, uint32_t lanes);
+// The address of lane 0 over the axes bound so far (remembered in s).
+const char *emit_base(struct emitter *e, struct emit_scope *s, uint32_t access);
+// An OP_load whose operands have been computed in s.
+const char *emit_load(struct emitter *e, struct emit_scope *s, uint32_t inst);
+
+#endif
