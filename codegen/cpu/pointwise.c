@@ -20,14 +20,6 @@
 
 #include <string.h>
 
-struct pointwise {
-    struct emitter *e;
-    uint32_t last;      // the vector axis
-    bool *turned;       // per instruction: a load that goes through a tile
-    int64_t *tile_at;   // per instruction: its tile's place in scratch
-    const char *row, *column; // i64: position of the row, and of the tile's first column, in the tile
-};
-
 // ---- the vector loops along one row
 
 static void
@@ -232,11 +224,220 @@ emit_rows_kernel(struct emitter *e)
     odometer_close(e, &o);
 }
 
+// ---- transposing tiles
+
+struct turn {
+    uint32_t across, last;     // the axis along which the turned loads run, and the vector axis
+    int64_t rows, columns;     // of a tile
+    int64_t *tile;             // per instruction: 1 + its tile's place in scratch; 0: not turned
+    const char *row, *column0; // the row in the tile, the tile's first column (i64), once known
+};
+
+static bool
+find_turned(struct emitter *e, struct turn *t)
+{
+    int64_t at = 0;
+    for (uint32_t i = 1; i < e->kernel.inst.n; i++) {
+        const struct inst *in = &e->kernel.inst.at[i];
+        if (in->op != OP_load || in->a || in->b || in->c)
+            continue;
+        const struct access *x = &e->kernel.access.at[in->aux];
+        int64_t s = x->stride[t->last];
+        if (x->stride[t->across] != 1 || s == 0 || s == 1 || s == -1)
+            continue;
+        t->tile[i] = 1 + at;
+        at += t->rows * t->columns * dtype_size(in->dtype);
+    }
+    return at <= e->sched->scratch_bytes;
+}
+
+static const char *
+tile_address(struct emitter *e, const struct turn *t, uint32_t inst, const char *row,
+             const char *column)
+{
+    const char *flat = emit_add(e, emit_mul(e, row, emit_text(e, "%d", (int)t->columns)), column);
+    const char *byte = emit_mul(e, flat, emit_text(e, "%u", dtype_size(e->kernel.inst.at[inst].dtype)));
+    return emit_ptr(e, emit_scratch(e, t->tile[inst] - 1), byte, "i8");
+}
+
+static const char *
+read_tile(struct emitter *e, struct emit_scope *s, uint32_t inst, void *user)
+{
+    const struct turn *t = user;
+    if (!t->tile[inst] || s->axis[t->last].how != EMIT_LANES)
+        return NULL;
+    uint8_t dtype = e->kernel.inst.at[inst].dtype;
+    const char *column = emit_op(e, "sub nsw i64 %s, %s", s->axis[t->last].value, t->column0);
+    return emit_load_raw(e, dtype, s->lanes, tile_address(e, t, inst, t->row, column), NULL,
+                         dtype_size(dtype));
+}
+
+// Transposes n vectors of n lanes in place: at distance d, rows i and i + d exchange the blocks of d
+// lanes that lie on the wrong side of the diagonal.
+static void
+transpose_registers(struct emitter *e, const char **v, uint32_t n, const char *elem)
+{
+    for (uint32_t d = n / 2; d >= 1; d /= 2) {
+        struct str low = {0}, high = {0};
+        for (uint32_t i = 0; i < n; i++) {
+            const char *comma = i ? ", " : "";
+            str_printf(&low, "%si32 %u", comma, i & d ? n + i - d : i);
+            str_printf(&high, "%si32 %u", comma, i & d ? n + i : i + d);
+        }
+        for (uint32_t i = 0; i < n; i++) {
+            if (i & d)
+                continue;
+            const char *a = v[i], *b = v[i + d];
+            const char *pair = emit_text(e, "shufflevector <%u x %s> %s, <%u x %s> %s", n, elem, a,
+                                         n, elem, b);
+            v[i] = emit_op(e, "%s, <%u x i32> <%s>", pair, n, str_text(&low));
+            v[i + d] = emit_op(e, "%s, <%u x i32> <%s>", pair, n, str_text(&high));
+        }
+        str_free(&low);
+        str_free(&high);
+    }
+}
+
+// One square of a turned load: n vectors along memory, transposed, to the tile. rows_left and
+// columns_left: how much of the domain is left here, NULL when the square lies inside it.
+static void
+emit_square(struct emitter *e, struct emit_scope *at, const struct turn *t, uint32_t inst,
+            uint32_t n, const char *row, const char *column, const char *rows_left,
+            const char *columns_left)
+{
+    const struct inst *in = &e->kernel.inst.at[inst];
+    const char *elem = emit_text(e, "i%u", dtype_table[in->dtype].bits);
+    const char *stride = emit_stride(e, e->kernel.access.at[in->aux].stride[t->last]);
+    const char *base = emit_address(e, at, in->aux), *v[16];
+    const char *mask = rows_left ? emit_tail_mask(e, n, rows_left) : NULL;
+    uint32_t size = dtype_size(in->dtype);
+    for (uint32_t j = 0; j < n; j++) {
+        const char *p = emit_ptr(e, base, emit_mul(e, emit_text(e, "%u", j), stride), elem);
+        if (!mask) {
+            v[j] = emit_op(e, "load <%u x %s>, ptr %s, align %u", n, elem, p, size);
+            continue;
+        }
+        const char *inside = emit_op(e, "icmp sgt i64 %s, %u", columns_left, j);
+        const char *m = emit_op(e, "select i1 %s, <%u x i1> %s, <%u x i1> zeroinitializer", inside,
+                                n, mask, n);
+        v[j] = emit_op(e,
+                       "call <%u x %s> @llvm.masked.load.v%u%s.p0(ptr %s, i32 %u, <%u x i1> %s, "
+                       "<%u x %s> zeroinitializer)",
+                       n, elem, n, elem, p, size, n, m, n, elem);
+    }
+    transpose_registers(e, v, n, elem);
+    const char *to = tile_address(e, t, inst, row, column);
+    for (uint32_t j = 0; j < n; j++) {
+        const char *p = emit_ptr(e, to, emit_text(e, "%lld", (long long)(j * t->columns)), elem);
+        emit_line(e, "store <%u x %s> %s, ptr %s, align %u", n, elem, v[j], p, size);
+    }
+}
+
+// Fills the tile of one turned load for rows [r0, r1) and columns [c0, c1) of the domain.
+static void
+fill_tile(struct emitter *e, struct emit_scope *unit, const struct turn *t, uint32_t inst,
+          const char *r0, const char *r1, const char *c0, const char *c1)
+{
+    uint32_t n = dtype_size(e->kernel.inst.at[inst].dtype) == 8 ? 8 : 16;
+    const char *step = emit_text(e, "%u", n);
+    struct emit_loop columns, rows;
+    emit_loop_open(e, &columns, c0, c1, step);
+    emit_loop_body(e, &columns);
+    emit_loop_open(e, &rows, r0, r1, step);
+    emit_loop_body(e, &rows);
+    struct emit_scope at = emit_scope(e, unit, 1);
+    emit_bind(&at, t->across, EMIT_UNIFORM, rows.index);
+    emit_bind(&at, t->last, EMIT_UNIFORM, columns.index);
+    emit_address(e, &at, e->kernel.inst.at[inst].aux);
+    const char *row = emit_op(e, "sub nsw i64 %s, %s", rows.index, r0);
+    const char *column = emit_op(e, "sub nsw i64 %s, %s", columns.index, c0);
+    const char *rows_left = emit_op(e, "sub nsw i64 %s, %s", r1, rows.index);
+    const char *columns_left = emit_op(e, "sub nsw i64 %s, %s", c1, columns.index);
+    const char *least = emit_min(e, rows_left, columns_left);
+    const char *whole = emit_op(e, "icmp sge i64 %s, %u", least, n);
+    const char *inside = emit_label(e, "whole"), *edge = emit_label(e, "edge");
+    const char *done = emit_label(e, "filled");
+    emit_branch(e, whole, inside, edge);
+    emit_place(e, inside);
+    emit_square(e, &at, t, inst, n, row, column, NULL, NULL);
+    emit_jump(e, done);
+    emit_place(e, edge);
+    emit_square(e, &at, t, inst, n, row, column, rows_left, columns_left);
+    emit_jump(e, done);
+    emit_place(e, done);
+    emit_loop_close(e, &rows, NULL);
+    emit_loop_close(e, &columns, NULL);
+}
+
+// The tile at rows [r0, r1), columns [c0, c1): turned loads to scratch, then the rows one by one.
+static void
+emit_tile(struct emitter *e, struct emit_scope *unit, struct turn *t, const char *r0,
+          const char *r1, const char *c0, const char *c1)
+{
+    for (uint32_t i = 1; i < e->kernel.inst.n; i++)
+        if (t->tile[i])
+            fill_tile(e, unit, t, i, r0, r1, c0, c1);
+    struct emit_loop l;
+    emit_loop_open(e, &l, r0, r1, "1");
+    emit_loop_body(e, &l);
+    struct emit_scope row = emit_scope(e, unit, 1);
+    emit_bind(&row, t->across, EMIT_UNIFORM, l.index);
+    emit_hoist(e, &row, NULL, UINT32_MAX);
+    t->row = emit_op(e, "sub nsw i64 %s, %s", l.index, r0);
+    t->column0 = c0;
+    emit_row_range(e, &row, t->last, c0, c1);
+    emit_loop_close(e, &l, NULL);
+}
+
+static bool
+emit_turned_kernel(struct emitter *e)
+{
+    const struct kernel *k = &e->kernel;
+    struct turn t = {.across = e->sched->transpose - 1u, .last = k->naxis - 1u,
+                     .rows = e->sched->tile[0], .columns = e->sched->tile[1]};
+    t.tile = arena_alloc(&e->mem, k->inst.n * sizeof *t.tile);
+    if (!find_turned(e, &t))
+        return diag_set(e->diag, DIAG_INTERNAL, "the transposing tiles exceed the schedule's scratch");
+    e->resolve = read_tile;
+    e->user = &t;
+    struct emit_scope all = emit_scope(e, NULL, 1), unit = emit_scope(e, &all, 1);
+    emit_hoist(e, &all, NULL, UINT32_MAX);
+    struct odometer o = {.n = 0};
+    uint32_t axis_of[MAX_AXES];
+    for (uint32_t i = 0; i < t.last; i++) {
+        if (i == t.across)
+            continue;
+        axis_of[o.n] = i;
+        o.count[o.n++] = emit_num(e, k->axis[i].extent);
+    }
+    uint32_t outer = o.n;
+    o.count[o.n++] = emit_num(e, ceil_div(k->axis[t.across].extent, t.rows));
+    o.count[o.n++] = emit_num(e, ceil_div(k->axis[t.last].extent, e->sched->chunk));
+    odometer_open(e, &o);
+    for (uint32_t i = 0; i < outer; i++)
+        emit_bind(&unit, axis_of[i], EMIT_UNIFORM, o.at[i]);
+    emit_hoist(e, &unit, NULL, UINT32_MAX);
+    const char *r0, *r1, *from, *to;
+    block_range(e, o.at[outer], t.rows, k->axis[t.across].extent, &r0, &r1);
+    block_range(e, o.at[outer + 1], e->sched->chunk, k->axis[t.last].extent, &from, &to);
+    struct emit_loop l;
+    emit_loop_open(e, &l, from, to, emit_text(e, "%d", (int)t.columns));
+    emit_loop_body(e, &l);
+    const char *c1 = emit_op(e, "add nsw i64 %s, %d", l.index, (int)t.columns);
+    emit_tile(e, &unit, &t, r0, r1, l.index, emit_min(e, c1, to));
+    emit_loop_close(e, &l, NULL);
+    odometer_close(e, &o);
+    return true;
+}
+
 bool
 cpu_pointwise(struct emitter *e)
 {
+    bool ok = true;
     emit_function(e, "kernel");
-    if (e->kernel.naxis == 0)
+    if (e->sched->transpose)
+        ok = emit_turned_kernel(e);
+    else if (e->kernel.naxis == 0)
         emit_point_kernel(e);
     else if (e->kernel.naxis == 1)
         emit_line_kernel(e);
@@ -245,5 +446,5 @@ cpu_pointwise(struct emitter *e)
     if (e->sched->streaming_store)
         emit_line(e, "call void @llvm.x86.sse.sfence()");
     emit_function_end(e);
-    return true;
+    return ok;
 }
