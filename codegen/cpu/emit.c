@@ -2,8 +2,8 @@
 //
 // A function is written in two parts. The body grows as the class emits; the entry block (argument
 // loads, numbers, addresses that never change) grows beside it and is put in front at the end. Every
-// number that the text must not contain is interned in e->num and is %nK, loaded in the entry block,
-// so numbers and buffer pointers (%bK) may be named anywhere. What a function does not use, LLVM's
+// number that the text must not contain is interned in e->num and loaded in the entry block, so
+// numbers and buffer pointers (%bK) may be named anywhere. What a function does not use, LLVM's
 // first pass deletes.
 //
 // Labels and values are numbered by one counter: equal kernels give equal text.
@@ -175,6 +175,7 @@ emitter_end(struct emitter *e)
     str_printf(e->text, "attributes #0 = { nounwind%s }\n!0 = !{i32 1}\n",
                e->target->vec_bytes >= 64 ? " \"prefer-vector-width\"=\"512\"" : "");
     kernel_free_body(&e->kernel);
+    vec_free(&e->num_name);
     str_free(&e->head);
     str_free(&e->body);
     arena_free(&e->mem);
@@ -202,8 +203,9 @@ emit_function_end(struct emitter *e)
         str_printf(t, "  %%b%u.at = getelementptr ptr, ptr %%ptrs, i64 %u\n"
                       "  %%b%u = load ptr, ptr %%b%u.at\n", i, i, i, i);
     for (uint32_t i = 0; i < e->num->n; i++)
-        str_printf(t, "  %%n%u.at = getelementptr i64, ptr %%nums, i64 %u\n"
-                      "  %%n%u = load i64, ptr %%n%u.at\n", i, i, i, i);
+        str_printf(t, "  %s.at = getelementptr i64, ptr %%nums, i64 %u\n"
+                      "  %s = load i64, ptr %s.at\n", e->num_name.at[i], i, e->num_name.at[i],
+                   e->num_name.at[i]);
     str_addn(t, str_text(&e->head), e->head.n);
     str_add(t, "  br label %start\n");
     str_addn(t, str_text(&e->body), e->body.n);
@@ -374,21 +376,59 @@ emit_endif(struct emitter *e, const char *end)
 
 // ---- numbers and addresses
 
+static const char *
+number(struct emitter *e, const char *name, int64_t value)
+{
+    for (uint32_t i = 0; i < e->num->n; i++)
+        if (strcmp(e->num_name.at[i], name) == 0) {
+            CHECK(e->num->at[i] == value, "number %s has two values", name);
+            return e->num_name.at[i];
+        }
+    vec_push(e->num, value);
+    vec_push(&e->num_name, name);
+    return name;
+}
+
+// Numbers interned by value are named by their family's letter and a count.
+static const char *
+number_of_family(struct emitter *e, const char *family, int64_t value)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < e->num->n; i++) {
+        const char *name = e->num_name.at[i];
+        size_t len = strlen(family);
+        if (strncmp(name, family, len) != 0 || name[len] < '0' || name[len] > '9')
+            continue;
+        if (e->num->at[i] == value)
+            return name;
+        n++;
+    }
+    return number(e, emit_text(e, "%s%u", family, n), value);
+}
+
+const char *
+emit_extent(struct emitter *e, uint32_t axis)
+{
+    return number(e, emit_text(e, "%%extent%u", axis), e->kernel.axis[axis].extent);
+}
+
+const char *
+emit_named(struct emitter *e, const char *name, int64_t value)
+{
+    return number(e, emit_text(e, "%%%s", name), value);
+}
+
 const char *
 emit_num(struct emitter *e, int64_t value)
 {
-    uint32_t i = 0;
-    while (i < e->num->n && e->num->at[i] != value)
-        i++;
-    if (i == e->num->n)
-        vec_push(e->num, value);
-    return emit_text(e, "%%n%u", i);
+    return number_of_family(e, "%n", value);
 }
 
 const char *
 emit_stride(struct emitter *e, int64_t stride)
 {
-    return stride >= -1 && stride <= 1 ? emit_text(e, "%d", (int)stride) : emit_num(e, stride);
+    return stride >= -1 && stride <= 1 ? emit_text(e, "%d", (int)stride)
+                                       : number_of_family(e, "%stride", stride);
 }
 
 const char *
@@ -419,7 +459,7 @@ void
 emit_decode(struct emitter *e, const char *flat, uint32_t first, uint32_t n, const char **index)
 {
     for (uint32_t i = n; i-- > 1;) {
-        const char *extent = emit_num(e, e->kernel.axis[first + i].extent);
+        const char *extent = emit_extent(e, first + i);
         const char *q = emit_op(e, "udiv i64 %s, %s", flat, extent);
         const char *back = emit_op(e, "mul nsw i64 %s, %s", q, extent);
         index[i] = emit_op(e, "sub nsw i64 %s, %s", flat, back);

@@ -49,6 +49,7 @@ struct emitter {
     struct str *text;             // the finished functions
     struct str head, body;        // the function being written: entry block, all else
     num_vec *num;
+    VEC(const char *) num_name;   // per number: its operand text
     const char **base;            // per access: element 0 plus base, in this function's entry block
     uint32_t fresh;
     const char *dummy;            // alloca of this function that swallows flags nobody raised
@@ -135,11 +136,16 @@ void emit_loop_close(struct emitter *e, struct emit_loop *l, const char *const *
 const char *emit_if(struct emitter *e, const char *cond);
 void emit_endif(struct emitter *e, const char *end);
 
-// ---- numbers: i64 operands that are not part of the text
-// Interned by value; loaded from args->num in the entry block. Use for extents, strides, bases.
-const char *emit_num(struct emitter *e, int64_t value);
-// As emit_num, but 0, 1 and -1 are written out: for strides and bases.
+// ---- numbers: i64 operands that are not part of the text, loaded from args->num in the entry block.
+// Which numbers are one must not depend on which happen to be equal, or equal code would have
+// different texts; so they are interned by what they are.
+const char *emit_extent(struct emitter *e, uint32_t axis); // %extent0
+// By name: "chunk" gives %chunk. One name, one value (in both functions of a kernel).
+const char *emit_named(struct emitter *e, const char *name, int64_t value);
+// By value among strides and bases (equal ones share address arithmetic); 0, 1, -1 are written out.
 const char *emit_stride(struct emitter *e, int64_t stride);
+// By value among what has no name. Prefer the others.
+const char *emit_num(struct emitter *e, int64_t value);
 // i64 arithmetic that folds constants 0 and 1: a + b, a * b.
 const char *emit_add(struct emitter *e, const char *a, const char *b);
 const char *emit_mul(struct emitter *e, const char *a, const char *b);

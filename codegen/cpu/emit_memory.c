@@ -239,8 +239,9 @@ gather(struct emitter *e, uint8_t dtype, uint32_t lanes, const char *ptrs, const
 
 // Sets args->error where a lane exists, is not masked out and fails the check.
 static void
-raise_unless(struct emitter *e, const struct emit_scope *s, const struct inst *in, const char *mask)
+raise_unless(struct emitter *e, const struct emit_scope *s, uint32_t inst, const char *mask)
 {
+    const struct inst *in = &e->kernel.inst.at[inst];
     if (!e->dummy)
         e->dummy = emit_entry_op(e, "alloca i32");
     uint32_t n = s->lanes;
@@ -250,7 +251,7 @@ raise_unless(struct emitter *e, const struct emit_scope *s, const struct inst *i
     const char *at = emit_op(e, "getelementptr i8, ptr %%args, i64 24");
     const char *error = emit_op(e, "load ptr, ptr %s", at);
     const char *where = emit_op(e, "select i1 %s, ptr %s, ptr %s", any, error, e->dummy);
-    const char *code = emit_op(e, "trunc i64 %s to i32", emit_num(e, 1 + (int64_t)in->origin));
+    const char *code = emit_op(e, "trunc i64 %s to i32", emit_named(e, emit_text(e, "error%u", inst), 1 + (int64_t)in->origin));
     emit_line(e, "store i32 %s, ptr %s", code, where);
 }
 
@@ -284,7 +285,7 @@ emit_load(struct emitter *e, struct emit_scope *s, uint32_t inst)
     enum shape shape = access_shape(e, s, x, &stride, &per_lane);
     const char *own = in->b ? s->value[in->b] : NULL; // without the scope's mask
     if (in->c) {
-        raise_unless(e, s, in, emit_and_mask(e, n, s->mask, own));
+        raise_unless(e, s, inst, emit_and_mask(e, n, s->mask, own));
         own = emit_and_mask(e, n, own, s->value[in->c]);
     }
     bool own_varies = varies(e, s, e->depends[in->b] | e->depends[in->c]);

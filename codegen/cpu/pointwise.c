@@ -103,10 +103,11 @@ emit_row_range(struct emitter *e, struct emit_scope *row, uint32_t axis, const c
 
 // ---- units
 
-static int64_t
-ceil_div(int64_t a, int64_t b)
+// How many blocks of `size` an axis has.
+static const char *
+blocks(struct emitter *e, const char *name, uint32_t axis, int64_t size)
 {
-    return (a + b - 1) / b;
+    return emit_named(e, name, (e->kernel.axis[axis].extent + size - 1) / size);
 }
 
 // The coordinates of a unit, the last the fastest, as values carried around the loop over units.
@@ -147,24 +148,23 @@ odometer_close(struct emitter *e, struct odometer *o)
     emit_loop_close(e, &o->loop, next);
 }
 
-// [from, to) of block number `at` of an axis.
+// [from, to) of block number `at` of an axis, in blocks of `size`.
 static void
-block_range(struct emitter *e, const char *at, int64_t size, int64_t extent, const char **from,
+block_range(struct emitter *e, const char *at, const char *size, uint32_t axis, const char **from,
             const char **to)
 {
-    *from = emit_mul(e, at, emit_num(e, size));
-    *to = emit_min(e, emit_op(e, "add nsw i64 %s, %s", *from, emit_num(e, size)),
-                   emit_num(e, extent));
+    *from = emit_mul(e, at, size);
+    *to = emit_min(e, emit_op(e, "add nsw i64 %s, %s", *from, size), emit_extent(e, axis));
 }
 
 // One axis: a thread's units are one range.
 static void
 emit_line_kernel(struct emitter *e)
 {
-    const char *chunk = emit_num(e, e->sched->chunk);
+    const char *chunk = emit_named(e, "chunk", e->sched->chunk);
     struct emit_scope all = emit_scope(e, NULL, 1);
     emit_hoist(e, &all, NULL, UINT32_MAX);
-    const char *extent = emit_num(e, e->kernel.axis[0].extent);
+    const char *extent = emit_extent(e, 0);
     const char *from = emit_min(e, emit_op(e, "mul nsw i64 %%begin, %s", chunk), extent);
     const char *to = emit_min(e, emit_op(e, "mul nsw i64 %%end, %s", chunk), extent);
     emit_row_range(e, &all, 0, from, to);
@@ -189,27 +189,28 @@ emit_rows_kernel(struct emitter *e)
 {
     const struct kernel *k = &e->kernel;
     uint32_t last = k->naxis - 1u, mid = last - 1, lanes = e->sched->vec;
-    int64_t rows = e->sched->tile[0], chunk = e->sched->chunk;
+    const char *rows = emit_named(e, "rows", e->sched->tile[0]);
+    const char *chunk = emit_named(e, "chunk", e->sched->chunk);
     bool brief = k->axis[last].extent <= lanes; // a row is one vector
     struct emit_scope all = emit_scope(e, NULL, 1), unit = emit_scope(e, &all, 1);
     emit_hoist(e, &all, NULL, UINT32_MAX);
     struct odometer o = {.n = k->naxis + 1u - brief};
     for (uint32_t i = 0; i < mid; i++)
-        o.count[i] = emit_num(e, k->axis[i].extent);
-    o.count[mid] = emit_num(e, ceil_div(k->axis[mid].extent, rows));
+        o.count[i] = emit_extent(e, i);
+    o.count[mid] = blocks(e, "blocks", mid, e->sched->tile[0]);
     if (!brief)
-        o.count[last] = emit_num(e, ceil_div(k->axis[last].extent, chunk));
+        o.count[last] = blocks(e, "chunks", last, e->sched->chunk);
     const char *mask = NULL;
     if (brief && k->axis[last].extent < lanes)
-        mask = emit_tail_mask(e, lanes, emit_num(e, k->axis[last].extent));
+        mask = emit_tail_mask(e, lanes, emit_extent(e, last));
     odometer_open(e, &o);
     for (uint32_t i = 0; i < mid; i++)
         emit_bind(&unit, i, EMIT_UNIFORM, o.at[i]);
     emit_hoist(e, &unit, NULL, UINT32_MAX);
     const char *from = NULL, *to = NULL, *row_from, *row_to;
-    block_range(e, o.at[mid], rows, k->axis[mid].extent, &row_from, &row_to);
+    block_range(e, o.at[mid], rows, mid, &row_from, &row_to);
     if (!brief)
-        block_range(e, o.at[last], chunk, k->axis[last].extent, &from, &to);
+        block_range(e, o.at[last], chunk, last, &from, &to);
     struct emit_loop l;
     emit_loop_open(e, &l, row_from, row_to, "1");
     emit_loop_body(e, &l);
@@ -408,18 +409,20 @@ emit_turned_kernel(struct emitter *e)
         if (i == t.across)
             continue;
         axis_of[o.n] = i;
-        o.count[o.n++] = emit_num(e, k->axis[i].extent);
+        o.count[o.n++] = emit_extent(e, i);
     }
     uint32_t outer = o.n;
-    o.count[o.n++] = emit_num(e, ceil_div(k->axis[t.across].extent, t.rows));
-    o.count[o.n++] = emit_num(e, ceil_div(k->axis[t.last].extent, e->sched->chunk));
+    o.count[o.n++] = blocks(e, "blocks", t.across, t.rows);
+    o.count[o.n++] = blocks(e, "chunks", t.last, e->sched->chunk);
+    const char *rows = emit_text(e, "%d", (int)t.rows);
+    const char *chunk = emit_named(e, "chunk", e->sched->chunk);
     odometer_open(e, &o);
     for (uint32_t i = 0; i < outer; i++)
         emit_bind(&unit, axis_of[i], EMIT_UNIFORM, o.at[i]);
     emit_hoist(e, &unit, NULL, UINT32_MAX);
     const char *r0, *r1, *from, *to;
-    block_range(e, o.at[outer], t.rows, k->axis[t.across].extent, &r0, &r1);
-    block_range(e, o.at[outer + 1], e->sched->chunk, k->axis[t.last].extent, &from, &to);
+    block_range(e, o.at[outer], rows, t.across, &r0, &r1);
+    block_range(e, o.at[outer + 1], chunk, t.last, &from, &to);
     struct emit_loop l;
     emit_loop_open(e, &l, from, to, emit_text(e, "%d", (int)t.columns));
     emit_loop_body(e, &l);
