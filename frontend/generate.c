@@ -1,0 +1,302 @@
+// generate.c: a program of the build. From the tables (ops.def, dtypes.def, status.def) it makes
+//   generate header fusec.h.in   fusec.h: the template with its @MARKS@ filled in
+//   generate source              the bodies of the op functions, over frontend/call.h
+// so that a new row of a table is in the public interface at once. How a row becomes a function:
+// operands first (none: the context; any number: array and count), then the attributes in the
+// schema's order, except that a `bits` attribute, a number, comes before arrays. Lists of integers
+// that follow each other share one count.
+#include "ir/dtype.h"
+#include "ir/ops.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct field {
+    char name[32], type[16];
+};
+struct schema {
+    struct field field[8];
+    int n;
+};
+
+static struct schema
+schema_of(const struct op_info *op)
+{
+    struct schema s = {0};
+    for (const char *p = op->attrs; p && *p; s.n++) {
+        struct field *f = &s.field[s.n];
+        int used = 0;
+        if (sscanf(p, " %31[a-z0-9_]:%15[a-z]%n", f->name, f->type, &used) != 2) {
+            fprintf(stderr, "bad attribute schema of %s: %s\n", op->name, op->attrs);
+            exit(1);
+        }
+        p += used;
+    }
+    return s;
+}
+
+static bool
+is_type(const struct schema *s, int i, const char *type)
+{
+    return i >= 0 && i < s->n && !strcmp(s->field[i].type, type);
+}
+
+static bool
+is_public(const struct op_info *op)
+{
+    return op->kind != OPK_NONE && op->kind != OPK_BODY && op->kind != OPK_LEAF;
+}
+
+static const char *const operand_name[] = {"a", "b", "c"};
+
+static const char *
+operand(const struct op_info *op, int i)
+{
+    return op->arity == 1 ? "x" : operand_name[i];
+}
+
+static bool
+shares_count(const struct schema *s, int i) // a list of integers followed by another
+{
+    return is_type(s, i, "ints") && is_type(s, i + 1, "ints");
+}
+
+static void
+print_count_name(const struct schema *s, int i)
+{
+    if (is_type(s, i - 1, "ints") || shares_count(s, i))
+        printf("n");
+    else
+        printf("n%s", s->field[i].name);
+}
+
+static void
+print_parameter(const struct schema *s, int i)
+{
+    const char *name = s->field[i].name;
+    if (is_type(s, i, "int"))
+        printf(", int %s", name);
+    else if (is_type(s, i, "bool"))
+        printf(", bool %s", name);
+    else if (is_type(s, i, "float"))
+        printf(", double %s", name);
+    else if (is_type(s, i, "dtype"))
+        printf(", fc_dtype %s", name);
+    else if (is_type(s, i, "dims"))
+        printf(", const fc_dim *%s, int rank", name);
+    else if (is_type(s, i, "ints")) {
+        printf(", const int64_t *%s", name);
+        if (!shares_count(s, i)) {
+            printf(", int ");
+            print_count_name(s, i);
+        }
+    }
+}
+
+static const char *
+bits_field(const struct schema *s)
+{
+    for (int i = 0; i < s->n; i++)
+        if (is_type(s, i, "bits"))
+            return s->field[i].name;
+    return NULL;
+}
+
+static void
+print_signature(const struct op_info *op, const struct schema *s)
+{
+    // Lists make long lines: these break after the place of the call.
+    const char *gap = s->n || op->arity == 3 ? ",\n        " : ", ";
+    printf("fc_%s_at(const char *file, int line%s", op->name, gap);
+    if (!op->arity)
+        printf("fc_context *ctx");
+    else if (op->arity == 255)
+        printf("const fc_tensor *x, int count");
+    else
+        for (int i = 0; i < op->arity; i++)
+            printf("%sfc_tensor %s", i ? ", " : "", operand(op, i));
+    if (bits_field(s))
+        printf(", fc_num %s", bits_field(s));
+    for (int i = 0; i < s->n; i++)
+        print_parameter(s, i);
+    printf(")");
+}
+
+static bool
+has_scalar_form(const struct op_info *op)
+{
+    return op->kind == OPK_ELEM && op->arity == 2;
+}
+
+static void
+print_prototype(const struct op_info *op)
+{
+    struct schema s = schema_of(op);
+    printf("// %s\nFC_API fc_tensor ", op->doc);
+    print_signature(op, &s);
+    printf(";\n");
+    if (bits_field(&s))
+        printf("#define fc_%s(x, %s, ...) fc_%s_at(FC_HERE, x, FC_NUM(%s), __VA_ARGS__)\n", op->name,
+               bits_field(&s), op->name, bits_field(&s));
+    else
+        printf("#define fc_%s(...) fc_%s_at(FC_HERE, __VA_ARGS__)\n", op->name, op->name);
+    if (has_scalar_form(op))
+        printf("FC_API fc_tensor fc_%s_scalar_at(const char *file, int line, fc_tensor a, fc_num b);\n"
+               "#define fc_%s_scalar(a, b) fc_%s_scalar_at(FC_HERE, a, FC_NUM(b))\n",
+               op->name, op->name, op->name);
+}
+
+static void
+print_ops(void)
+{
+    static const char *const title[] = {
+        [OPK_ELEM] = "elementwise (fc_OP_scalar: the second operand a number)",
+        [OPK_REDUCE] = "reductions",      [OPK_VIEW] = "views",
+        [OPK_INDEX] = "indices",          [OPK_CONTRACT] = "contraction",
+        [OPK_COMPOSITE] = "composites: one op, one kernel when eager",
+    };
+    int kind = OPK_NONE;
+    for (int i = 1; i < OP_COUNT; i++) {
+        if (!is_public(&op_table[i]))
+            continue;
+        if (op_table[i].kind != kind)
+            printf("%s// -- %s\n\n", kind ? "\n" : "", title[op_table[i].kind]);
+        kind = op_table[i].kind;
+        print_prototype(&op_table[i]);
+    }
+    printf("\n");
+}
+
+static void
+print_upper(const char *s)
+{
+    for (; *s; s++)
+        putchar(toupper((unsigned char)*s));
+}
+
+static void
+print_dtypes(void)
+{
+    for (int i = 1; i < DT_COUNT; i++) {
+        printf("    FC_");
+        print_upper(dtype_table[i].name);
+        printf(" = %d, // %s\n", i, dtype_table[i].doc);
+    }
+}
+
+static void
+print_statuses(void)
+{
+#define STATUS(name, value, doc) printf("    FC_%s = %d, // %s\n", #name, value, doc);
+#include "ir/status.def"
+#undef STATUS
+}
+
+static void
+fill_mark(const char *mark, size_t n)
+{
+    static const struct {
+        const char *mark;
+        void (*print)(void);
+    } marks[] = {{"STATUSES", print_statuses}, {"DTYPES", print_dtypes}, {"OPS", print_ops}};
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (strlen(marks[i].mark) == n && !strncmp(marks[i].mark, mark, n)) {
+            marks[i].print();
+            return;
+        }
+    if (n == 7 && !strncmp(mark, "VERSION", n))
+        printf("%s", FUSEC_VERSION);
+}
+
+static int
+make_header(const char *path)
+{
+    FILE *f = fopen(path, "r");
+    if (!f) {
+        perror(path);
+        return 1;
+    }
+    for (char line[512]; fgets(line, sizeof line, f);) {
+        char *open = strchr(line, '@'), *close = open ? strchr(open + 1, '@') : NULL;
+        if (!close) {
+            fputs(line, stdout);
+            continue;
+        }
+        fwrite(line, 1, (size_t)(open - line), stdout);
+        fill_mark(open + 1, (size_t)(close - open - 1));
+        if (open != line || strcmp(close + 1, "\n"))
+            fputs(*(close + 1) == '\n' && open == line ? "" : close + 1, stdout);
+    }
+    return fclose(f) ? 1 : 0;
+}
+
+static void
+print_attribute_call(const struct schema *s, int i)
+{
+    const char *name = s->field[i].name, *type = s->field[i].type;
+    printf("    call_%s(&call, %s", type, name);
+    if (!strcmp(type, "ints")) {
+        printf(", ");
+        int last = i;
+        while (shares_count(s, last))
+            last++;
+        print_count_name(s, last);
+    } else if (!strcmp(type, "dims")) {
+        printf(", rank");
+    }
+    printf(");\n");
+}
+
+static void
+print_body(const struct op_info *op)
+{
+    struct schema s = schema_of(op);
+    printf("\nfc_tensor\n");
+    print_signature(op, &s);
+    printf("\n{\n    struct call call;\n    call_begin(&call, OP_%s, file, line);\n", op->name);
+    if (!op->arity)
+        printf("    call_context(&call, ctx);\n");
+    else if (op->arity == 255)
+        printf("    call_tensors(&call, x, count);\n");
+    else
+        for (int i = 0; i < op->arity; i++)
+            printf("    call_tensor(&call, %s);\n", operand(op, i));
+    for (int i = 0; i < s.n; i++)
+        print_attribute_call(&s, i);
+    printf("    return call_end(&call);\n}\n");
+    if (has_scalar_form(op))
+        printf("\nfc_tensor\nfc_%s_scalar_at(const char *file, int line, fc_tensor a, fc_num b)\n{\n"
+               "    struct call call;\n    call_begin(&call, OP_%s, file, line);\n"
+               "    call_tensor(&call, a);\n    call_number(&call, b);\n    return call_end(&call);\n}\n",
+               op->name, op->name);
+}
+
+static void
+make_source(void)
+{
+    printf("// Made by generate.c from the op table: one function an op.\n"
+           "#include \"frontend/call.h\"\n\n");
+    for (int i = 1; i < DT_COUNT; i++) {
+        printf("_Static_assert(FC_");
+        print_upper(dtype_table[i].name);
+        printf(" == (int)DT_%s, \"dtypes\");\n", dtype_table[i].name);
+    }
+    for (int i = 1; i < OP_COUNT; i++)
+        if (is_public(&op_table[i]))
+            print_body(&op_table[i]);
+}
+
+int
+main(int argc, char **argv)
+{
+    if (argc == 3 && !strcmp(argv[1], "header"))
+        return make_header(argv[2]);
+    if (argc == 2 && !strcmp(argv[1], "source")) {
+        make_source();
+        return 0;
+    }
+    fprintf(stderr, "usage: generate header TEMPLATE | source\n");
+    return 2;
+}
