@@ -6,6 +6,8 @@
 #include "ir/graph.h"
 #include "ir/kernel.h"
 
+bool op_is_alias(uint16_t op); // a view that eager execution expresses with strides alone
+
 enum place { PLACE_INPUT, PLACE_OUTPUT, PLACE_ARENA };
 struct plan_buffer {
     uint8_t place, dtype;

@@ -7,10 +7,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// For a fixed h a bijection of v: hash_mix(0, key) identifies a 64-bit key exactly.
 static inline uint64_t
 hash_mix(uint64_t h, uint64_t v)
 {
-    h = (h ^ v) + 0x9e3779b97f4a7c15u;
+    h = (h * 0xd1342543de82ef95u ^ v) + 0x9e3779b97f4a7c15u;
     h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9u;
     h = (h ^ (h >> 27)) * 0x94d049bb133111ebu;
     return h ^ (h >> 31);

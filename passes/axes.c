@@ -1,0 +1,147 @@
+// axes.c: gives a built kernel the axes that schedules expect.
+//
+// P first, then R; axes of extent 1 dropped; adjacent axes merged where every access and index
+// function allows it; the P axes ordered so that the last runs along memory. The order of R axes
+// is the order of the reduction, and so stays; so do the P axes of a kernel that reduces over P,
+// and those of a contraction (batch, m, n).
+#include "passes/fuse.h"
+
+#include <string.h>
+
+// Applies a permutation: new axis i is old axis order[i].
+static void
+permute(struct kernel *k, const uint8_t *order, uint32_t n)
+{
+    struct axis axis[MAX_AXES] = {{0}};
+    for (uint32_t i = 0; i < n; i++)
+        axis[i] = k->axis[order[i]];
+    memcpy(k->axis, axis, sizeof axis);
+    for (uint32_t x = 0; x < k->access.n + k->affine.n; x++) {
+        int64_t *s = x < k->access.n ? k->access.at[x].stride : k->affine.at[x - k->access.n].stride;
+        int64_t t[MAX_AXES] = {0};
+        for (uint32_t i = 0; i < n; i++)
+            t[i] = s[order[i]];
+        memcpy(s, t, sizeof t);
+    }
+    k->naxis = (uint8_t)n;
+}
+
+static void
+p_first(struct kernel *k, bool keep_unit)
+{
+    uint8_t order[MAX_AXES];
+    uint32_t n = 0;
+    k->nred = 0;
+    for (uint32_t kind = AXIS_P; kind <= AXIS_R; kind++)
+        for (uint32_t a = 0; a < k->naxis; a++)
+            if (k->axis[a].kind == kind && (k->axis[a].extent != 1 || keep_unit)) {
+                order[n++] = (uint8_t)a;
+                k->nred = (uint8_t)(k->nred + (kind == AXIS_R));
+            }
+    permute(k, order, n);
+}
+
+static int64_t *
+stride_of(struct kernel *k, uint32_t x)
+{
+    return x < k->access.n ? k->access.at[x].stride : k->affine.at[x - k->access.n].stride;
+}
+
+// How strongly memory runs along an axis: bytes of accesses with unit stride, stores twice.
+static int64_t
+along(const struct kernel *k, uint32_t axis)
+{
+    int64_t w = 0;
+    for (uint32_t x = 0; x < k->access.n; x++)
+        if (k->access.at[x].stride[axis] == 1)
+            w += dtype_size(k->access.at[x].dtype);
+    for (uint32_t i = 0; i < k->store.n; i++)
+        if (k->access.at[k->store.at[i].access].stride[axis] == 1)
+            w += dtype_size(k->access.at[k->store.at[i].access].dtype);
+    return w;
+}
+
+static int64_t
+largest_stride(const struct kernel *k, uint32_t axis)
+{
+    int64_t w = 0;
+    for (uint32_t x = 0; x < k->access.n; x++) {
+        int64_t s = k->access.at[x].stride[axis];
+        s = s < 0 ? -s : s;
+        w = s > w ? s : w;
+    }
+    return w;
+}
+
+static void
+order_p(struct kernel *k)
+{
+    uint32_t np = k->naxis - k->nred;
+    if (np < 2)
+        return;
+    uint32_t last = np - 1;
+    for (uint32_t a = np - 1; a-- > 0;)
+        if (along(k, a) > along(k, last))
+            last = a;
+    uint8_t order[MAX_AXES];
+    uint32_t n = 0;
+    for (uint32_t a = 0; a < np; a++)
+        if (a != last)
+            order[n++] = (uint8_t)a;
+    for (uint32_t i = 1; i < n; i++) // insertion sort, stable: outer axes by falling stride
+        for (uint32_t j = i; j && largest_stride(k, order[j - 1]) < largest_stride(k, order[j]); j--) {
+            uint8_t t = order[j];
+            order[j] = order[j - 1];
+            order[j - 1] = t;
+        }
+    order[n++] = (uint8_t)last;
+    for (uint32_t a = np; a < k->naxis; a++)
+        order[n++] = (uint8_t)a;
+    permute(k, order, n);
+}
+
+static bool
+can_merge(struct kernel *k, uint32_t a)
+{
+    if (k->axis[a].kind != k->axis[a + 1].kind)
+        return false;
+    for (uint32_t x = 0; x < k->access.n + k->affine.n; x++) {
+        const int64_t *s = stride_of(k, x);
+        if (s[a] != s[a + 1] * k->axis[a + 1].extent)
+            return false;
+    }
+    return true;
+}
+
+static void
+merge_adjacent(struct kernel *k)
+{
+    for (uint32_t a = k->naxis; a-- > 1;) {
+        if (!can_merge(k, a - 1))
+            continue;
+        uint8_t order[MAX_AXES];
+        uint32_t n = 0;
+        int64_t extent = k->axis[a - 1].extent * k->axis[a].extent;
+        for (uint32_t i = 0; i < k->naxis; i++)
+            if (i != a - 1)
+                order[n++] = (uint8_t)i;
+        if (k->axis[a].kind == AXIS_R)
+            k->nred--;
+        permute(k, order, n);
+        k->axis[a - 1].extent = extent;
+    }
+}
+
+void
+kernel_normalise_axes(struct kernel *k)
+{
+    bool contract = k->cls == CLASS_CONTRACT, over_p = false;
+    for (uint32_t i = 0; i < k->acc.n; i++)
+        over_p |= k->acc.at[i].scope == OVER_P;
+    p_first(k, contract);
+    if (contract)
+        return;
+    if (!over_p)
+        order_p(k);
+    merge_adjacent(k);
+}

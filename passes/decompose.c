@@ -1,0 +1,333 @@
+// decompose.c: expands composites to primitives, and reductions to the forms that kernels have:
+// over one run of adjacent axes, in the accumulation dtype, or unrolled when tiny.
+//
+// A reduction over several runs of axes goes innermost run first; axes of size 1 never separate
+// runs. A reduction of at most UNROLL elements becomes elementwise ops over slices, joined as the
+// lanes of ir/kernel.h's order are (l with l + 8, l + 4, l + 2, l + 1), so its bits are those of
+// the reduction; fusion then sees a pointwise expression. All of this depends on logical shapes
+// alone, never on what surrounds the op.
+#include "passes/pass.h"
+
+#include "ir/base/check.h"
+
+enum { UNROLL = 8 };
+
+static const struct shape *
+shape_of(const struct pass *p, ref r)
+{
+    return graph_shape(p->dst, r);
+}
+
+static int64_t
+extent(const struct pass *p, ref r, int64_t axis)
+{
+    return dim_of(p->dst, shape_of(p, r), (uint32_t)axis);
+}
+
+// ---- reductions
+
+static ref
+element(struct pass *p, ref a, uint32_t axis, int64_t i)
+{
+    const struct shape s = *shape_of(p, a);
+    int64_t attr[3 * MAX_RANK + 3];
+    int64_t *start = attr, *stop = attr + 1 + s.rank, *step = attr + 2 + 2 * s.rank;
+    *start = *stop = *step = s.rank;
+    for (uint32_t d = 0; d < s.rank; d++) {
+        start[1 + d] = d == axis ? i : 0;
+        stop[1 + d] = d == axis ? i + 1 : dim_of(p->dst, &s, d);
+        step[1 + d] = 1;
+    }
+    return pass_op(p, OP_slice, &a, 1, attr, 3 * (1u + s.rank));
+}
+
+// Joins the n <= UNROLL elements along axis (kept, size 1) in the order of lanes.
+static ref
+unrolled(struct pass *p, uint16_t op, ref a, uint32_t axis, int64_t n)
+{
+    ref lane[16] = {{0}};
+    for (int64_t i = 0; i < n; i++)
+        lane[i] = element(p, a, axis, i);
+    for (uint32_t half = 8; half; half /= 2)
+        for (uint32_t l = 0; l < half; l++)
+            if (lane[l].i && lane[l + half].i)
+                lane[l] = pass_op2(p, op_table[op].combine, lane[l], lane[l + half]);
+    return lane[0];
+}
+
+static ref
+one_run(struct pass *p, uint16_t op, ref a, const int64_t *axes, uint32_t naxes)
+{
+    int64_t n = 1;
+    for (uint32_t i = 0; i < naxes; i++)
+        n *= extent(p, a, axes[i]);
+    if (n > UNROLL || n == 0 || !op_table[op].combine)
+        return pass_reduce(p, op, a, axes, naxes, true);
+    for (uint32_t i = 1; i < naxes; i++) // several tiny axes: as one
+        if (extent(p, a, axes[i]) > 1 && n > extent(p, a, axes[i]))
+            return pass_reduce(p, op, a, axes, naxes, true);
+    for (uint32_t i = 0; i < naxes; i++)
+        if (extent(p, a, axes[i]) > 1)
+            return unrolled(p, op, a, (uint32_t)axes[i], n);
+    return a;
+}
+
+static ref
+reduce_runs(struct pass *p, uint16_t op, ref a, const int64_t *axes, uint32_t naxes)
+{
+    const struct shape s = *shape_of(p, a);
+    while (naxes) { // innermost run: back over adjacent reduced axes and kept axes of size 1
+        uint32_t first = naxes - 1;
+        while (first) {
+            bool adjacent = true;
+            for (int64_t d = axes[first - 1] + 1; d < axes[first]; d++)
+                adjacent &= dim_of(p->dst, &s, (uint32_t)d) == 1;
+            if (!adjacent)
+                break;
+            first--;
+        }
+        a = one_run(p, op, a, axes + first, naxes - first);
+        naxes = first;
+    }
+    return a;
+}
+
+static ref
+drop_axes(struct pass *p, ref a, const int64_t *axes, uint32_t naxes)
+{
+    const struct shape s = *shape_of(p, a);
+    struct shape out = {0};
+    for (uint32_t d = 0, k = 0; d < s.rank; d++) {
+        if (k < naxes && axes[k] == d)
+            k++;
+        else
+            out.dim[out.rank++] = s.dim[d];
+    }
+    return pass_reshape(p, a, &out);
+}
+
+static ref
+reduce(struct pass *p, uint16_t op, ref a, const int64_t *attr)
+{
+    uint32_t naxes = (uint32_t)attr[0];
+    const int64_t *axes = attr + 1;
+    uint8_t dtype = graph_node(p->dst, a)->dtype;
+    if (op == OP_sum || op == OP_prod)
+        a = pass_cast(p, a, dtype_is_float(dtype) ? dtype : dtype_table[dtype].acc);
+    if ((op == OP_any || op == OP_all) && dtype != DT_bool)
+        a = pass_op2(p, OP_ne, a, pass_number(p, dtype, 0));
+    if (op == OP_argmax || op == OP_argmin)
+        a = pass_reduce(p, op, a, axes, naxes, true);
+    else
+        a = reduce_runs(p, op, a, axes, naxes);
+    return attr[1 + naxes] ? a : drop_axes(p, a, axes, naxes);
+}
+
+// ---- composites
+
+static ref
+kept(struct pass *p, uint16_t op, ref a, const int64_t *axes, uint32_t naxes)
+{
+    int64_t attr[MAX_RANK + 3] = {naxes};
+    for (uint32_t i = 0; i < naxes; i++)
+        attr[1 + i] = axes[i];
+    attr[1 + naxes] = 1;
+    return reduce(p, op, a, attr);
+}
+
+static ref
+mean_kept(struct pass *p, ref a, const int64_t *axes, uint32_t naxes, int64_t correction)
+{
+    double n = 1;
+    for (uint32_t i = 0; i < naxes; i++)
+        n *= (double)extent(p, a, axes[i]);
+    n -= (double)correction;
+    ref s = kept(p, OP_sum, a, axes, naxes);
+    return pass_op2(p, OP_div, s, pass_number(p, graph_node(p->dst, s)->dtype, n > 0 ? n : 0));
+}
+
+static ref
+centred(struct pass *p, ref a, const int64_t *axes, uint32_t naxes)
+{
+    return pass_op2(p, OP_sub, a, mean_kept(p, a, axes, naxes, 0));
+}
+
+static ref
+squared(struct pass *p, ref a)
+{
+    return pass_op2(p, OP_mul, a, a);
+}
+
+static ref
+finish_axes(struct pass *p, ref a, const int64_t *attr)
+{
+    return attr[1 + attr[0]] ? a : drop_axes(p, a, attr + 1, (uint32_t)attr[0]);
+}
+
+// exp(x - max) and its sum along axes; *m the maximum.
+static ref
+shifted_exp(struct pass *p, ref x, const int64_t *axes, uint32_t n, ref *m, ref *sum)
+{
+    *m = kept(p, OP_max_reduce, x, axes, n);
+    ref e = pass_op1(p, OP_exp, pass_op2(p, OP_sub, x, *m));
+    *sum = kept(p, OP_sum, e, axes, n);
+    return e;
+}
+
+static ref
+softmax(struct pass *p, ref x, const int64_t *attr)
+{
+    ref m, s, e = shifted_exp(p, x, attr, 1, &m, &s);
+    return pass_op2(p, OP_div, e, s);
+}
+
+static ref
+log_softmax(struct pass *p, ref x, const int64_t *attr)
+{
+    ref m, s;
+    shifted_exp(p, x, attr, 1, &m, &s);
+    return pass_op2(p, OP_sub, pass_op2(p, OP_sub, x, m), pass_op1(p, OP_log, s));
+}
+
+static ref
+logsumexp(struct pass *p, ref x, const int64_t *attr)
+{
+    ref m, s;
+    shifted_exp(p, x, attr + 1, (uint32_t)attr[0], &m, &s);
+    // An infinite maximum is the answer; the shifted sum would be NaN.
+    ref inf = pass_number(p, graph_node(p->dst, m)->dtype, (double)__builtin_inf());
+    ref infinite = pass_op2(p, OP_eq, pass_op1(p, OP_abs, m), inf);
+    ref y = pass_op3(p, OP_where, infinite, m, pass_op2(p, OP_add, m, pass_op1(p, OP_log, s)));
+    return finish_axes(p, y, attr);
+}
+
+static ref
+gelu(struct pass *p, ref x)
+{
+    uint8_t t = graph_node(p->dst, x)->dtype;
+    ref z = pass_op2(p, OP_mul, x, pass_number(p, t, 0.70710678118654752440));
+    ref cdf2 = pass_op2(p, OP_add, pass_op1(p, OP_erf, z), pass_number(p, t, 1));
+    return pass_op2(p, OP_mul, pass_op2(p, OP_mul, x, pass_number(p, t, 0.5)), cdf2);
+}
+
+static ref
+gelu_tanh(struct pass *p, ref x)
+{
+    uint8_t t = graph_node(p->dst, x)->dtype;
+    ref x3 = pass_op2(p, OP_mul, pass_op2(p, OP_mul, x, x), x);
+    ref u = pass_op2(p, OP_add, x, pass_op2(p, OP_mul, x3, pass_number(p, t, 0.044715)));
+    u = pass_op2(p, OP_mul, u, pass_number(p, t, 0.79788456080286535588));
+    ref one = pass_op2(p, OP_add, pass_op1(p, OP_tanh, u), pass_number(p, t, 1));
+    return pass_op2(p, OP_mul, pass_op2(p, OP_mul, x, pass_number(p, t, 0.5)), one);
+}
+
+static double
+attr_double(int64_t bits)
+{
+    return scalar_to_double(DT_f64, (uint64_t)bits);
+}
+
+static ref
+inverse_root(struct pass *p, ref v, int64_t eps)
+{
+    ref e = pass_number(p, graph_node(p->dst, v)->dtype, attr_double(eps));
+    return pass_op1(p, OP_rsqrt, pass_op2(p, OP_add, v, e));
+}
+
+static ref
+layer_norm(struct pass *p, ref x, ref weight, ref bias, const int64_t *attr)
+{
+    int64_t last = shape_of(p, x)->rank - 1;
+    ref c = centred(p, x, &last, 1);
+    ref v = mean_kept(p, squared(p, c), &last, 1, 0);
+    ref y = pass_op2(p, OP_mul, c, inverse_root(p, v, attr[0]));
+    return pass_op2(p, OP_add, pass_op2(p, OP_mul, y, weight), bias);
+}
+
+static ref
+rms_norm(struct pass *p, ref x, ref weight, const int64_t *attr)
+{
+    int64_t last = shape_of(p, x)->rank - 1;
+    ref v = mean_kept(p, squared(p, x), &last, 1, 0);
+    return pass_op2(p, OP_mul, pass_op2(p, OP_mul, x, inverse_root(p, v, attr[0])), weight);
+}
+
+static ref
+cross_entropy(struct pass *p, ref x, ref target)
+{
+    int64_t rows = 0, classes = 1;
+    struct shape column = {.rank = 2, .dim = {shape_of(p, x)->dim[0], sym_num(1)}};
+    ref t = pass_cast(p, pass_reshape(p, target, &column), DT_i64);
+    ref in[] = {x, t};
+    ref picked = pass_op(p, OP_take_along, in, 2, &classes, 1);
+    ref m, s;
+    shifted_exp(p, x, &classes, 1, &m, &s);
+    ref loss = pass_op2(p, OP_sub, pass_op2(p, OP_add, m, pass_op1(p, OP_log, s)), picked);
+    ref mean = mean_kept(p, loss, &rows, 1, 0);
+    struct shape scalar = {0};
+    return pass_reshape(p, mean, &scalar);
+}
+
+static ref
+composite(struct pass *p, ref r, const ref *in, const int64_t *attr)
+{
+    uint8_t dtype = graph_node(p->src, r)->dtype;
+    ref x = in[0];
+    switch (graph_node(p->src, r)->op) {
+    case OP_relu:
+        return pass_op2(p, OP_max, x, pass_number(p, dtype, 0));
+    case OP_square:
+        return squared(p, x);
+    case OP_gelu:
+        return gelu(p, pass_cast(p, x, dtype));
+    case OP_gelu_tanh:
+        return gelu_tanh(p, pass_cast(p, x, dtype));
+    case OP_silu:
+        x = pass_cast(p, x, dtype);
+        return pass_op2(p, OP_mul, x, pass_op1(p, OP_sigmoid, x));
+    case OP_mean:
+        x = mean_kept(p, pass_cast(p, x, dtype), attr + 1, (uint32_t)attr[0], 0);
+        return finish_axes(p, x, attr);
+    case OP_var: {
+        ref c = centred(p, pass_cast(p, x, dtype), attr + 1, (uint32_t)attr[0]);
+        x = mean_kept(p, squared(p, c), attr + 1, (uint32_t)attr[0], attr[2 + attr[0]]);
+        return finish_axes(p, x, attr);
+    }
+    case OP_logsumexp:
+        return logsumexp(p, pass_cast(p, x, dtype), attr);
+    case OP_softmax:
+        return softmax(p, pass_cast(p, x, dtype), attr);
+    case OP_log_softmax:
+        return log_softmax(p, pass_cast(p, x, dtype), attr);
+    case OP_layer_norm:
+        return layer_norm(p, x, in[1], in[2], attr);
+    case OP_rms_norm:
+        return rms_norm(p, x, in[1], attr);
+    case OP_cross_entropy:
+        return cross_entropy(p, pass_cast(p, x, dtype), in[1]);
+    default:
+        CHECK(false, "no expansion for %s", op_name(graph_node(p->src, r)->op));
+    }
+}
+
+static ref
+rewrite(struct pass *p, ref r)
+{
+    const struct node *n = graph_node(p->src, r);
+    const int64_t *attr = graph_attr(p->src, r);
+    if (!op_is(n->op, OPK_COMPOSITE) && !op_is(n->op, OPK_REDUCE))
+        return pass_copy(p, r);
+    ref in[4];
+    for (uint32_t i = 0; i < n->nin; i++)
+        in[i] = pass_operand(p, r, i);
+    ref out = op_is(n->op, OPK_REDUCE) ? reduce(p, n->op, in[0], attr) : composite(p, r, in, attr);
+    CHECK(graph_node(p->dst, out)->dtype == n->dtype, "%s expands to %s instead of %s",
+          op_name(n->op), dtype_name(graph_node(p->dst, out)->dtype), dtype_name(n->dtype));
+    return out;
+}
+
+struct graph *
+pass_decompose(const struct graph *g, const struct compile_options *o)
+{
+    return pass_run(g, o, rewrite);
+}

@@ -1,0 +1,97 @@
+// eager.c: what eager execution of a graph costs: one kernel for each op as the user called it,
+// operands read and results written once each. Views that only change strides are free.
+#include "passes/pipeline.h"
+
+bool
+op_is_alias(uint16_t op)
+{
+    return op == OP_reshape || op == OP_permute || op == OP_broadcast || op == OP_slice ||
+           op == OP_flip;
+}
+
+static int64_t
+bytes_of(const struct graph *g, ref r)
+{
+    return shape_count(g, graph_shape(g, r)) * dtype_size(graph_node(g, r)->dtype);
+}
+
+// The memory that reading a node touches: a broadcast view no more than what it views.
+static int64_t
+bytes_behind(const struct graph *g, ref r)
+{
+    int64_t bytes = bytes_of(g, r);
+    while (op_is_alias(graph_node(g, r)->op)) {
+        r = graph_in(g, r, 0);
+        int64_t b = bytes_of(g, r);
+        bytes = b < bytes ? b : bytes;
+    }
+    return graph_node(g, r)->op == OP_literal ? 0 : bytes;
+}
+
+static bool
+is_eager_kernel(uint16_t op)
+{
+    return op != OP_input && op != OP_literal && !op_is_alias(op);
+}
+
+static ref
+owner(const struct graph *g, ref r)
+{
+    while (op_is_alias(graph_node(g, r)->op))
+        r = graph_in(g, r, 0);
+    return r;
+}
+
+static int64_t
+eager_peak(const struct graph *g)
+{
+    uint32_t *last = xcalloc(g->node.n, sizeof *last);
+    for (uint32_t i = 1; i < g->node.n; i++)
+        for (uint32_t k = 0; k < g->node.at[i].nin; k++)
+            last[owner(g, node_in(g, &g->node.at[i], k)).i] = i;
+    for (uint32_t i = 0; i < g->outputs.n; i++)
+        last[owner(g, g->outputs.at[i].node).i] = UINT32_MAX;
+    // Arrays by the step after which they are free.
+    uint32_t *head = xcalloc(g->node.n, sizeof *head), *next = xcalloc(g->node.n, sizeof *next);
+    for (uint32_t i = 1; i < g->node.n; i++)
+        if (is_eager_kernel(g->node.at[i].op) && last[i] != UINT32_MAX && last[i]) {
+            next[i] = head[last[i]];
+            head[last[i]] = i;
+        }
+    int64_t live = 0, peak = 0;
+    for (uint32_t i = 1; i < g->node.n; i++) {
+        if (is_eager_kernel(g->node.at[i].op))
+            live += bytes_of(g, (ref){i});
+        peak = live > peak ? live : peak;
+        for (uint32_t x = head[i]; x; x = next[x])
+            live -= bytes_of(g, (ref){x});
+    }
+    xfree(last);
+    xfree(head);
+    xfree(next);
+    return peak;
+}
+
+void
+plan_eager_figures(struct plan *p)
+{
+    const struct graph *g = p->raw;
+    p->eager_kernels = 0;
+    p->eager_bytes = 0;
+    for (uint32_t i = 1; i < g->node.n; i++) {
+        const struct node *n = &g->node.at[i];
+        if (!is_eager_kernel(n->op) || shape_count(g, graph_shape(g, (ref){i})) == 0)
+            continue;
+        p->eager_kernels++;
+        p->eager_bytes += bytes_of(g, (ref){i});
+        for (uint32_t k = 0; k < n->nin; k++) {
+            ref in = node_in(g, n, k);
+            bool again = false;
+            for (uint32_t j = 0; j < k && n->nin <= 4; j++)
+                again |= node_in(g, n, j).i == in.i;
+            if (!again)
+                p->eager_bytes += bytes_behind(g, in);
+        }
+    }
+    p->eager_peak_bytes = eager_peak(g);
+}

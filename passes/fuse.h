@@ -1,0 +1,130 @@
+// fuse.h: what the fusion files share. Private to passes/.
+//
+// A hero is a node whose value needs a loop of its own: a reduction, a contraction, or a pointwise
+// value that must be stored (an output, or one that is not worth or not able to be recomputed).
+// Everything else is computed inside the groups that read it. A group is a set of heroes over one
+// domain: one future kernel.
+#ifndef FUSEC_PASSES_FUSE_H
+#define FUSEC_PASSES_FUSE_H
+
+#include "ir/graph.h"
+#include "ir/kernel.h"
+#include "passes/plan.h"
+
+enum { AXIS_DYNAMIC = MAX_AXES - 1 }; // stands for a position given by data, while maps compose
+
+struct coord { // an index of one dim: base + sum stride * axis, over a group's axes
+    int64_t base, stride[MAX_AXES];
+};
+struct imap { // where an element of a node is, for a point of the group's domain
+    uint8_t rank;
+    struct coord c[MAX_RANK + 1];
+    uint32_t mask;         // instruction: the element exists (0: always)
+    uint32_t check, index; // a dim's position given by data: in range; the position
+};
+
+enum hero_kind { HERO_STORE, HERO_REDUCE, HERO_CONTRACT };
+struct hero {
+    ref node;
+    uint8_t kind;
+    bool over_p;      // a reduction over the group's P axes, of a ROW value
+    bool is_output;
+    uint32_t output;  // number, when is_output
+    uint32_t group;
+    uint32_t buffer;  // plan buffer, once stored
+    uint8_t reason;   // why a pointwise value was made a hero
+    VEC(uint32_t) readers; // groups that read it from memory, dead ones included
+    struct imap map;  // of its iteration: store: its dims; reduce: its operand's; contract: …, m, n, k
+};
+
+struct use { // a tensor that a group reads, and where
+    uint32_t hero; // or 0: input
+    ref node;
+    struct imap map;
+};
+
+struct group {
+    bool dead;
+    uint8_t naxes;
+    struct axis axis[MAX_AXES];
+    VEC(uint32_t) hero; // in graph order
+    VEC(struct use) use;
+};
+
+struct refusal {
+    uint32_t from, to; // heroes: a producer and the first hero of the group that was refused
+    uint8_t reason;
+};
+
+struct fuser {
+    const struct graph *g;
+    const struct target *target;
+    const struct compile_options *options;
+    uint32_t *hero_of;      // per node: hero, 0 = none
+    VEC(struct hero) hero;  // [0] is a dummy
+    VEC(struct group) group;
+    VEC(struct refusal) refused;
+    struct map tried;       // pairs of groups that were refused
+    uint32_t rewrites;
+};
+
+// What building a body came to.
+struct body_result {
+    bool ok;
+    uint8_t reason;          // when it failed
+    ref node;                // the node it failed at: storing its operand may help
+    uint8_t refine_axis;     // + 1, when splitting that axis by refine_by (the inner part) may help
+    int64_t refine_by;
+};
+
+// body.c: builds the kernel body of a group over the group's own axes; fills in group.use.
+// Heroes of other groups are read from their buffers: buffer numbers are hero numbers, inputs
+// count from hero.n on.
+struct body_result body_build(struct fuser *f, struct group *gr, struct kernel *k);
+// The same with axes split on demand until it succeeds or fails for good.
+struct body_result body_build_refined(struct fuser *f, struct group *gr, struct kernel *k);
+void group_split_axis(struct fuser *f, struct group *gr, uint32_t axis, int64_t inner);
+
+// imap.c: composing maps with views. view_map: the operand's map for the i-th operand of a view;
+// false: not affine, or axes must be split (r says which).
+bool view_map(const struct graph *g, ref view, uint32_t operand, const struct imap *m,
+              const struct group *gr, struct imap *out, struct body_result *r);
+void broadcast_map(const struct graph *g, const struct imap *m, const struct shape *to,
+                   struct imap *out);
+bool imap_equal(const struct imap *a, const struct imap *b);
+
+// unify.c: one domain for two groups. a produces what b reads (edge), or both read one tensor.
+// On success out is a new group (axes, heroes of both with maps over them), not yet built.
+bool unify_groups(struct fuser *f, struct group *a, struct group *b, struct group *out,
+                  uint8_t *reason);
+void group_free(struct group *gr);
+
+// axes.c: permutes a built kernel's axes to P first, merges what can be merged, puts the axis that
+// runs along memory last.
+void kernel_normalise_axes(struct kernel *k);
+
+// heroes.c: which nodes are heroes; one group each, built.
+void choose_heroes(struct fuser *f);
+uint32_t add_hero(struct fuser *f, ref node, uint8_t kind, uint8_t reason);
+
+// fuse.c: merges groups while that saves time. Afterwards each live group is a kernel.
+void fuse_graph(struct fuser *f);
+void fuser_free(struct fuser *f);
+bool hero_is_stored(const struct fuser *f, uint32_t hero); // an output, or read by another group
+// The group's kernel, stores that nobody needs left out, axes normalised, scheduled. False: reason.
+bool finish_kernel(struct fuser *f, struct group *gr, struct kernel *k, struct schedule *s,
+                   uint32_t a, uint32_t b, uint8_t *reason); // a, b: groups that gr replaces
+bool group_kernel(struct fuser *f, struct group *gr, struct kernel *k, struct schedule *s,
+                  uint8_t *reason);
+
+// name.c: fused_add_relu_3, and the user's ops of a kernel.
+void launch_name(const struct graph *g, const struct kernel *k, struct launch *l, uint32_t number,
+                 struct arena *mem);
+
+// traffic.c
+void launch_traffic(struct launch *l, const struct target *t);
+
+// plan_memory.c: arena offsets by lifetimes.
+void plan_memory(struct plan *p);
+
+#endif

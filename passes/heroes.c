@@ -1,0 +1,321 @@
+// heroes.c: which values need a loop of their own.
+//
+// Reductions, contractions and outputs always. A pointwise value becomes a hero when the cone of
+// pointwise work behind it grows past the budget of one kernel (instructions, tensors read), when a
+// contraction would compute a dear one again for each tile, or when a reader's view of it cannot be
+// expressed with strides. The cone's size is estimated as a tree (shared nodes counted again) and
+// only when the estimate passes the budget is it counted exactly, so the walk stays linear.
+#include "passes/fuse.h"
+
+#include "ir/base/check.h"
+#include "passes/pass.h"
+
+enum { MAX_CONE = 600, MAX_TENSORS = 96, PROLOGUE_COST = 8 };
+
+struct cone {
+    uint32_t work, tensors;
+};
+struct chooser {
+    struct fuser *f;
+    struct cone *cone;
+    uint32_t *mark; // node → stamp of the count that saw it last
+    uint32_t stamp;
+    VEC(uint32_t) stack;
+    bool *live, *is_out;
+    uint32_t *uses, *user; // per node: readers, and the last of them
+    bool *ends_epilogue;
+};
+
+uint32_t
+add_hero(struct fuser *f, ref node, uint8_t kind, uint8_t reason)
+{
+    struct hero h = {.node = node, .kind = kind, .reason = reason, .group = UINT32_MAX};
+    vec_push(&f->hero, h);
+    uint32_t id = f->hero.n - 1;
+    // A copy of an input made for its own sake is no reason to read the copy elsewhere.
+    bool copy = graph_node(f->g, node)->op == OP_input && reason == REASON_none;
+    if (!f->hero_of[node.i] && !copy)
+        f->hero_of[node.i] = id;
+    return id;
+}
+
+static bool
+is_inline(uint16_t op)
+{
+    return op_is(op, OPK_ELEM) || op_is(op, OPK_VIEW) || op_is(op, OPK_INDEX);
+}
+
+static uint32_t
+work_of(uint16_t op)
+{
+    return op_is(op, OPK_VIEW) ? 0 : 1u + op_table[op].cost / 2u;
+}
+
+static bool
+ends_cone(const struct chooser *c, uint32_t node)
+{
+    const struct node *n = &c->f->g->node.at[node];
+    return c->f->hero_of[node] || n->op == OP_input || n->op == OP_literal;
+}
+
+// Counts the cone behind a node exactly, up to the budget.
+static struct cone
+count_cone(struct chooser *c, uint32_t root)
+{
+    struct cone k = {0};
+    c->stamp++;
+    c->stack.n = 0;
+    vec_push(&c->stack, root);
+    c->mark[root] = c->stamp;
+    while (c->stack.n && k.work <= 2 * MAX_CONE) {
+        uint32_t i = c->stack.at[--c->stack.n];
+        const struct node *n = &c->f->g->node.at[i];
+        if (i != root && ends_cone(c, i)) {
+            k.tensors += n->op != OP_literal;
+            continue;
+        }
+        k.work += work_of(n->op);
+        for (uint32_t x = 0; x < n->nin; x++) {
+            uint32_t in = node_in(c->f->g, n, x).i;
+            if (c->mark[in] != c->stamp) {
+                c->mark[in] = c->stamp;
+                vec_push(&c->stack, in);
+            }
+        }
+    }
+    return k;
+}
+
+static struct cone
+estimate(struct chooser *c, const struct node *n)
+{
+    struct cone k = {work_of(n->op), 0};
+    for (uint32_t x = 0; x < n->nin; x++) {
+        uint32_t in = node_in(c->f->g, n, x).i;
+        if (ends_cone(c, in)) {
+            k.tensors += c->f->g->node.at[in].op != OP_literal;
+        } else {
+            k.work += c->cone[in].work;
+            k.tensors += c->cone[in].tensors;
+        }
+    }
+    return k;
+}
+
+static bool
+over_budget(struct cone k)
+{
+    return k.work > MAX_CONE || k.tensors > MAX_TENSORS;
+}
+
+// Stores the operand with the largest cone until the node's own cone fits.
+static void
+cut_cone(struct chooser *c, uint32_t node)
+{
+    const struct node *n = &c->f->g->node.at[node];
+    for (;;) {
+        c->cone[node] = estimate(c, n);
+        if (!over_budget(c->cone[node]))
+            return;
+        c->cone[node] = count_cone(c, node);
+        if (!over_budget(c->cone[node]))
+            return;
+        uint32_t worst = 0;
+        for (uint32_t x = 0; x < n->nin; x++) {
+            uint32_t in = node_in(c->f->g, n, x).i;
+            if (!ends_cone(c, in) && (!worst || c->cone[in].work + c->cone[in].tensors >
+                                                    c->cone[worst].work + c->cone[worst].tensors))
+                worst = in;
+        }
+        if (!worst)
+            return;
+        add_hero(c->f, (ref){worst}, HERO_STORE,
+                 c->cone[node].work > MAX_CONE ? REASON_budget_insts : REASON_budget_args);
+    }
+}
+
+// Contractions read an operand many times: what costs more than a few operations is stored.
+static void
+store_dear_operands(struct chooser *c, const struct node *n)
+{
+    for (uint32_t x = 0; x < 2; x++) {
+        uint32_t in = n->in[x].i, cost = 0;
+        if (ends_cone(c, in))
+            continue;
+        c->stamp++;
+        c->stack.n = 0;
+        vec_push(&c->stack, in);
+        bool dear = false;
+        while (c->stack.n) {
+            uint32_t i = c->stack.at[--c->stack.n];
+            if (c->mark[i] == c->stamp || ends_cone(c, i))
+                continue;
+            c->mark[i] = c->stamp;
+            const struct node *m = &c->f->g->node.at[i];
+            cost += op_table[m->op].cost;
+            dear |= op_is(m->op, OPK_INDEX) || m->op == OP_concat || cost > PROLOGUE_COST;
+            if (dear)
+                break;
+            for (uint32_t k = 0; k < m->nin; k++)
+                vec_push(&c->stack, node_in(c->f->g, m, k).i);
+        }
+        if (dear)
+            add_hero(c->f, (ref){in}, HERO_STORE, REASON_recompute);
+    }
+}
+
+// The last of the pointwise ops that follow a contraction one by one: what is stored instead of the
+// bare product, because all of them fit its epilogue.
+static ref
+epilogue_end(const struct chooser *c, uint32_t node)
+{
+    uint32_t at = node;
+    while (c->uses[at] == 1 && !c->is_out[at]) {
+        uint32_t next = c->user[at];
+        const struct graph *g = c->f->g;
+        if (!op_is(g->node.at[next].op, OPK_ELEM) || g->node.at[next].shape != g->node.at[node].shape)
+            break;
+        at = next;
+    }
+    return (ref){at};
+}
+
+static void
+count_uses(struct chooser *c)
+{
+    const struct graph *g = c->f->g;
+    for (uint32_t i = 1; i < g->node.n; i++)
+        for (uint32_t k = 0; c->live[i] && k < g->node.at[i].nin; k++) {
+            uint32_t in = node_in(g, &g->node.at[i], k).i;
+            c->uses[in]++;
+            c->user[in] = i;
+        }
+    for (uint32_t i = 0; i < g->outputs.n; i++)
+        c->is_out[g->outputs.at[i].node.i] = true;
+}
+
+static void
+mark_outputs(struct fuser *f)
+{
+    for (uint32_t i = 0; i < f->g->outputs.n; i++) {
+        ref r = f->g->outputs.at[i].node;
+        uint32_t id = f->hero_of[r.i];
+        if (!id || f->hero.at[id].is_output)
+            id = add_hero(f, r, HERO_STORE, REASON_none);
+        f->hero.at[id].is_output = true;
+        f->hero.at[id].output = i;
+    }
+}
+
+static void
+initial_map(struct fuser *f, struct group *gr, struct hero *h)
+{
+    const struct graph *g = f->g;
+    const struct shape *s = graph_shape(g, h->node);
+    int64_t extent[MAX_RANK + 1];
+    uint8_t kind[MAX_RANK + 1] = {0};
+    uint32_t n = s->rank;
+    for (uint32_t d = 0; d < n; d++)
+        extent[d] = dim_of(g, s, d);
+    if (h->kind == HERO_REDUCE) {
+        const struct shape *in = graph_shape(g, graph_in(g, h->node, 0));
+        for (uint32_t d = 0; d < n; d++) {
+            int64_t e = dim_of(g, in, d);
+            kind[d] = e != extent[d] ? AXIS_R : AXIS_P;
+            extent[d] = e;
+        }
+    } else if (h->kind == HERO_CONTRACT) {
+        const struct shape *a = graph_shape(g, graph_in(g, h->node, 0));
+        kind[n] = AXIS_R;
+        extent[n++] = dim_of(g, a, a->rank - 1u);
+    }
+    h->map = (struct imap){.rank = (uint8_t)n};
+    for (uint32_t d = 0; d < n; d++) {
+        if (extent[d] == 1 && h->kind != HERO_CONTRACT)
+            continue;
+        h->map.c[d].stride[gr->naxes] = 1;
+        gr->axis[gr->naxes++] = (struct axis){extent[d], kind[d]};
+    }
+}
+
+static void
+add_group(struct fuser *f, uint32_t id)
+{
+    struct group gr = {0};
+    initial_map(f, &gr, &f->hero.at[id]);
+    vec_push(&gr.hero, id);
+    for (uint32_t a = 0; a < gr.naxes; a++)
+        gr.dead |= gr.axis[a].extent == 0; // nothing to compute, nothing to launch
+    f->hero.at[id].group = f->group.n;
+    vec_push(&f->group, gr);
+}
+
+// The value to store first so that a group can be built and scheduled alone; 0: it can be already.
+static ref
+obstacle(struct fuser *f, uint32_t group, uint8_t *reason)
+{
+    struct kernel k;
+    struct schedule s;
+    struct group *gr = &f->group.at[group];
+    ref node = f->hero.at[gr->hero.at[0]].node, in = {0};
+    struct body_result r = body_build_refined(f, gr, &k);
+    *reason = r.reason;
+    if (!r.ok)
+        in = r.node;
+    else if (!finish_kernel(f, gr, &k, &s, UINT32_MAX, UINT32_MAX, reason))
+        in = graph_in(f->g, node, 0); // dense, its axes merge
+    kernel_free_body(&k);
+    CHECK(!in.i || !f->hero_of[in.i], "%s cannot be built: %s",
+          op_name(graph_node(f->g, node)->op), reason_name[*reason]);
+    return in;
+}
+
+static void
+build_alone(struct fuser *f)
+{
+    for (uint32_t i = 0; i < f->group.n; i++) {
+        uint8_t reason;
+        ref in = {0};
+        while (!f->group.at[i].dead && (in = obstacle(f, i, &reason)).i)
+            add_group(f, add_hero(f, in, HERO_STORE, reason));
+    }
+}
+
+void
+choose_heroes(struct fuser *f)
+{
+    const struct graph *g = f->g;
+    struct chooser c = {.f = f, .cone = xcalloc(g->node.n, sizeof *c.cone),
+                        .mark = xcalloc(g->node.n, sizeof *c.mark), .live = graph_live(g),
+                        .is_out = xcalloc(g->node.n, 1),
+                        .uses = xcalloc(g->node.n, sizeof *c.uses),
+                        .user = xcalloc(g->node.n, sizeof *c.user),
+                        .ends_epilogue = xcalloc(g->node.n, 1)};
+    count_uses(&c);
+    for (uint32_t i = 1; i < g->node.n; i++) {
+        const struct node *n = &g->node.at[i];
+        if (!c.live[i] || n->op == OP_input || n->op == OP_literal)
+            continue;
+        if (n->op == OP_matmul)
+            store_dear_operands(&c, n);
+        cut_cone(&c, i);
+        if (n->op == OP_matmul)
+            c.ends_epilogue[epilogue_end(&c, i).i] = true;
+        if (!is_inline(n->op))
+            add_hero(f, (ref){i}, n->op == OP_matmul ? HERO_CONTRACT : HERO_REDUCE, REASON_none);
+        else if (c.is_out[i] || c.ends_epilogue[i])
+            add_hero(f, (ref){i}, HERO_STORE, REASON_none);
+    }
+    mark_outputs(f);
+    for (uint32_t id = 1; id < f->hero.n; id++)
+        add_group(f, id);
+    build_alone(f);
+    xfree(c.is_out);
+    xfree(c.uses);
+    xfree(c.user);
+    xfree(c.ends_epilogue);
+    xfree(c.cone);
+    xfree(c.mark);
+    xfree(c.live);
+    vec_free(&c.stack);
+}

@@ -1,0 +1,282 @@
+// pipeline.c: plan_build, the straight list of passes, and the plan's figures.
+#include "passes/pipeline.h"
+
+#include "ir/base/check.h"
+#include "ir/base/str.h"
+#include "ir/text.h"
+#include "passes/fuse.h"
+#include "passes/pass.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+static const struct {
+    const char *name;
+    pass_fn *run;
+} pass_list[] = {
+    {"canon", pass_canon},
+    {"rounding", pass_rounding},
+    {"decompose", pass_decompose},
+    {"canon", pass_canon},
+};
+enum { PASSES = sizeof pass_list / sizeof *pass_list };
+
+static double
+now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+}
+
+static void
+verify(const struct graph *g, const char *pass)
+{
+#ifdef FUSEC_VERIFY
+    struct diag d = {0};
+    CHECK(graph_verify(g, &d), "after pass %s: %s", pass, d.text);
+#else
+    (void)g;
+    (void)pass;
+#endif
+}
+
+static struct graph *
+run_passes(const struct graph *raw, const struct compile_options *o)
+{
+    struct graph *g = NULL;
+    for (uint32_t i = 0; i < PASSES; i++) {
+        double start = now_us();
+        struct graph *next = pass_list[i].run(g ? g : raw, o);
+        // Symbols belong to the raw graph: every later graph borrows them.
+        graph_free(g);
+        g = next;
+        verify(g, pass_list[i].name);
+        if (o->after_pass)
+            o->after_pass(o->user, pass_list[i].name, g, now_us() - start);
+    }
+    return g;
+}
+
+// ---- from groups to launches
+
+static int64_t
+hero_bytes(const struct fuser *f, const struct hero *h)
+{
+    return shape_count(f->g, graph_shape(f->g, h->node)) *
+           dtype_size(graph_node(f->g, h->node)->dtype);
+}
+
+static void
+add_buffers(struct fuser *f, struct plan *p)
+{
+    for (uint32_t i = 0; i < f->g->inputs.n; i++) {
+        ref r = f->g->inputs.at[i].node;
+        struct plan_buffer b = {.place = PLACE_INPUT, .dtype = graph_node(f->g, r)->dtype,
+                                .index = i, .first = 0, .last = 0};
+        b.bytes = shape_count(f->g, graph_shape(f->g, r)) * dtype_size(b.dtype);
+        vec_push(&p->buffer, b);
+    }
+    for (uint32_t i = 1; i < f->hero.n; i++) {
+        struct hero *h = &f->hero.at[i];
+        if (!hero_is_stored(f, i))
+            continue;
+        h->buffer = p->buffer.n;
+        struct plan_buffer b = {.place = h->is_output ? PLACE_OUTPUT : PLACE_ARENA,
+                                .dtype = graph_node(f->g, h->node)->dtype, .index = h->output,
+                                .bytes = hero_bytes(f, h), .first = UINT32_MAX};
+        vec_push(&p->buffer, b);
+    }
+}
+
+// Groups in an order in which producers come first (depth first over what each reads, own stack).
+static uint32_t *
+launch_order(struct fuser *f, uint32_t *n)
+{
+    uint32_t *order = xmalloc((f->group.n + 1) * sizeof *order);
+    uint32_t *next = xcalloc(f->group.n + 1, sizeof *next); // 0: not seen; else 1 + next use
+    VEC(uint32_t) stack = {0};
+    *n = 0;
+    for (uint32_t root = 0; root < f->group.n; root++) {
+        if (f->group.at[root].dead || next[root])
+            continue;
+        vec_push(&stack, root);
+        next[root] = 1;
+        while (stack.n) {
+            uint32_t g = stack.at[stack.n - 1];
+            const struct group *gr = &f->group.at[g];
+            if (next[g] > gr->use.n) {
+                order[(*n)++] = g;
+                stack.n--;
+                continue;
+            }
+            const struct use *u = &gr->use.at[next[g]++ - 1];
+            uint32_t from = u->hero ? f->hero.at[u->hero].group : g;
+            if (u->hero && !f->group.at[from].dead && !next[from]) {
+                next[from] = 1;
+                vec_push(&stack, from);
+            }
+        }
+    }
+    vec_free(&stack);
+    xfree(next);
+    return order;
+}
+
+static uint32_t
+plan_buffer_of(const struct fuser *f, int64_t id)
+{
+    return id >= (int64_t)f->hero.n ? (uint32_t)(id - f->hero.n) : f->hero.at[id].buffer;
+}
+
+static void
+set_spans(struct kernel *k)
+{
+    for (uint32_t i = 0; i < k->buffers.n; i++)
+        k->buffers.at[i].span_lo = k->buffers.at[i].span_hi = 0;
+    for (uint32_t i = 0; i < k->access.n; i++) {
+        const struct access *a = &k->access.at[i];
+        struct kernel_buffer *b = &k->buffers.at[a->buffer];
+        int64_t lo = a->base, hi = a->base;
+        for (uint32_t x = 0; x < k->naxis; x++) {
+            int64_t reach = a->stride[x] * (k->axis[x].extent - 1);
+            *(reach < 0 ? &lo : &hi) += reach;
+        }
+        b->span_lo = lo < b->span_lo ? lo : b->span_lo;
+        b->span_hi = hi > b->span_hi ? hi : b->span_hi;
+    }
+}
+
+static void
+add_launch(struct fuser *f, struct plan *p, uint32_t group)
+{
+    struct launch l = {0};
+    uint8_t reason;
+    bool ok = group_kernel(f, &f->group.at[group], &l.kernel, &l.sched, &reason);
+    CHECK(ok, "a group that was built once cannot be built again: %s", reason_name[reason]);
+    struct kernel *k = &l.kernel;
+    l.buffer = arena_alloc(&p->mem, (k->buffers.n + 1) * sizeof *l.buffer);
+    l.buffer_bytes = arena_alloc(&p->mem, (k->buffers.n + 1) * sizeof *l.buffer_bytes);
+    uint32_t number = p->launch.n;
+    for (uint32_t i = 0; i < k->buffers.n; i++) {
+        l.buffer[i] = plan_buffer_of(f, k->buffers.at[i].span_lo);
+        struct plan_buffer *b = &p->buffer.at[l.buffer[i]];
+        k->buffers.at[i].span_hi = b->bytes / dtype_size(b->dtype);
+        b->first = number < b->first ? number : b->first;
+        b->last = number > b->last ? number : b->last;
+    }
+    launch_traffic(&l, f->target);
+    set_spans(k);
+    launch_name(f->g, k, &l, number, &p->mem);
+    vec_push(&p->launch, l);
+}
+
+static void
+add_boundaries(struct fuser *f, struct plan *p, const uint32_t *launch_of)
+{
+    for (uint32_t i = 1; i < f->hero.n; i++) {
+        const struct hero *h = &f->hero.at[i];
+        uint32_t seen = UINT32_MAX;
+        for (uint32_t r = 0; r < h->readers.n; r++) {
+            uint32_t to = h->readers.at[r];
+            if (f->group.at[to].dead || to == h->group || to == seen || f->group.at[h->group].dead)
+                continue;
+            seen = to;
+            uint8_t reason = h->reason;
+            for (uint32_t x = 0; x < f->refused.n; x++) {
+                const struct refusal *q = &f->refused.at[x];
+                if (f->hero.at[q->from].group == h->group && f->hero.at[q->to].group == to)
+                    reason = q->reason;
+            }
+            struct boundary b = {reason, launch_of[h->group], launch_of[to], 2 * hero_bytes(f, h),
+                                 NULL};
+            b.node = arena_printf(&p->mem, "%s@%u", op_name(graph_node(f->g, h->node)->op),
+                                  h->node.i);
+            vec_push(&p->boundary, b);
+        }
+    }
+}
+
+static void
+plan_figures(struct plan *p)
+{
+    int64_t *input = xcalloc(p->canonical->inputs.n + 1, sizeof *input), outputs = 0;
+    p->traffic_bytes = p->traffic_elements = 0;
+    for (uint32_t i = 0; i < p->launch.n; i++) {
+        const struct launch *l = &p->launch.at[i];
+        p->traffic_bytes += l->bytes_read + l->bytes_written;
+        p->traffic_elements += l->elements;
+        for (uint32_t b = 0; b < l->kernel.buffers.n; b++)
+            if (p->buffer.at[l->buffer[b]].place == PLACE_INPUT)
+                input[p->buffer.at[l->buffer[b]].index] += l->buffer_bytes[b];
+    }
+    for (uint32_t i = 0; i < p->buffer.n; i++)
+        if (p->buffer.at[i].place == PLACE_OUTPUT)
+            outputs += p->buffer.at[i].bytes;
+    p->minimum_bytes = outputs;
+    for (uint32_t i = 0; i < p->canonical->inputs.n; i++) {
+        int64_t whole = p->buffer.at[i].bytes;
+        p->minimum_bytes += input[i] < whole ? input[i] : whole;
+    }
+    p->peak_bytes = p->arena_bytes + outputs;
+    xfree(input);
+}
+
+static void
+make_launches(struct fuser *f, struct plan *p)
+{
+    uint32_t n, *order = launch_order(f, &n);
+    uint32_t *launch_of = xcalloc(f->group.n + 1, sizeof *launch_of);
+    add_buffers(f, p);
+    for (uint32_t i = 0; i < n; i++) {
+        launch_of[order[i]] = i;
+        add_launch(f, p, order[i]);
+    }
+    add_boundaries(f, p, launch_of);
+    xfree(order);
+    xfree(launch_of);
+}
+
+struct plan *
+plan_build(const struct graph *g, const struct target *t, const struct compile_options *o,
+           struct diag *d)
+{
+    static const struct compile_options defaults = {0};
+    o = o ? o : &defaults;
+    if (!g->outputs.n) {
+        diag_set(d, DIAG_INVALID, "the graph has no outputs: nothing to compute");
+        return NULL;
+    }
+    struct plan *p = xcalloc(1, sizeof *p);
+    p->raw = graph_specialise(g);
+    p->canonical = run_passes(p->raw, o);
+    struct fuser f = {.g = p->canonical, .target = t, .options = o};
+    f.hero_of = xcalloc(p->canonical->node.n, sizeof *f.hero_of);
+    vec_push(&f.hero, ((struct hero){0}));
+    double start = now_us();
+    fuse_graph(&f);
+    make_launches(&f, p);
+    if (o->after_pass)
+        o->after_pass(o->user, "fuse", p->canonical, now_us() - start);
+    fuser_free(&f);
+    plan_memory(p);
+    plan_figures(p);
+    plan_eager_figures(p);
+    return p;
+}
+
+void
+plan_free(struct plan *p)
+{
+    if (!p)
+        return;
+    for (uint32_t i = 0; i < p->launch.n; i++)
+        kernel_free_body(&p->launch.at[i].kernel);
+    vec_free(&p->launch);
+    vec_free(&p->buffer);
+    vec_free(&p->boundary);
+    graph_free(p->canonical);
+    graph_free(p->raw);
+    arena_free(&p->mem);
+    xfree(p);
+}

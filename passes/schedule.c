@@ -1,0 +1,72 @@
+// schedule.c: asks the classes in turn.
+#include "passes/schedule.h"
+
+#include "passes/plan.h"
+
+// Bytes per element of accesses over the whole domain that run along an axis with unit stride.
+static int64_t
+bytes_along(const struct kernel *k, uint32_t axis)
+{
+    int64_t w = 0;
+    for (uint32_t x = 0; x < k->access.n; x++) {
+        const struct access *a = &k->access.at[x];
+        bool elem = false;
+        for (uint32_t r = k->naxis - k->nred; r < k->naxis; r++)
+            elem |= a->stride[r] != 0;
+        if (elem && a->stride[axis] == 1)
+            w += dtype_size(a->dtype);
+    }
+    return w;
+}
+
+static bool
+has_elem_after_reduction(const struct kernel *k)
+{
+    for (uint32_t i = 0; i < k->store.n; i++)
+        if (k->store.at[i].stage > 0 && k->store.at[i].level == LEVEL_ELEM)
+            return true;
+    for (uint32_t i = 0; i < k->acc.n; i++)
+        if (k->acc.at[i].stage > 0 && k->acc.at[i].scope == OVER_R)
+            return true;
+    return false;
+}
+
+bool
+schedule_kernel(struct kernel *k, const struct target *t, struct schedule *s, uint8_t *why)
+{
+    *s = (struct schedule){0};
+    *why = REASON_no_class;
+    bool ok;
+    if (k->cls == CLASS_CONTRACT) {
+        ok = schedule_contract(k, t, s, why);
+        s->cls = CLASS_CONTRACT;
+        return ok;
+    }
+    bool accumulates = k->acc.n != 0;
+    if (!k->nred && !accumulates) {
+        k->cls = s->cls = CLASS_POINTWISE;
+        return schedule_pointwise(k, t, s, why);
+    }
+    uint32_t np = k->naxis - k->nred;
+    bool column = np && k->nred && bytes_along(k, np - 1) > bytes_along(k, k->naxis - 1u);
+    int64_t rows = kernel_points(k, AXIS_P), length = kernel_points(k, AXIS_R);
+    enum { LONG_ROW = 1 << 16 };
+    if (!column && rows < 2 * (int64_t)t->units && length >= LONG_ROW) {
+        k->cls = s->cls = CLASS_SPLIT;
+        if (schedule_split(k, t, s, why))
+            return true;
+        if (has_elem_after_reduction(k) && t->units > 1) {
+            *why = REASON_needs_grid_barrier; // one thread would do what all could do apart
+            return false;
+        }
+        *s = (struct schedule){0};
+    }
+    k->cls = s->cls = column ? CLASS_COLUMN : CLASS_ROW;
+    ok = column ? schedule_column(k, t, s, why) : schedule_row(k, t, s, why);
+    if (ok)
+        return true;
+    *s = (struct schedule){0};
+    uint8_t other;
+    k->cls = s->cls = column ? CLASS_ROW : CLASS_COLUMN;
+    return column ? schedule_row(k, t, s, &other) : np && schedule_column(k, t, s, &other);
+}
