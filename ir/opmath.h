@@ -1,5 +1,6 @@
 // opmath.h: what the F and I expressions of ops.def call beyond libm, for double, float (names that
-// end in f, as in libm: the same steps, each rounded to float), int64_t and uint64_t. They say what an op means, corner cases included. NaN results carry any payload.
+// end in f, as in libm: the same steps, each rounded to float), int64_t and uint64_t. They say what
+// an op means, corner cases included. NaN results carry any payload.
 #ifndef FUSEC_IR_OPMATH_H
 #define FUSEC_IR_OPMATH_H
 

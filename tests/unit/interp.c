@@ -253,7 +253,8 @@ Test(interp, norms_and_variance)
     double row[16];
     for (int i = 0; i < 16; i++)
         row[i] = (double)(float)(10000 + i * 1e-3);
-    ref x = input(DT_f32, DIMS(2, 2), VALUES(1, 3, 5, 5)), w = input(DT_f32, DIMS(2), VALUES(2, 10));
+    ref x = input(DT_f32, DIMS(2, 2), VALUES(1, 3, 5, 5));
+    ref w = input(DT_f32, DIMS(2), VALUES(2, 10));
     ref far = input(DT_f32, DIMS(1, 16), row);
     int64_t none = (int64_t)scalar_from_double(DT_f64, 0);
     int64_t eps = (int64_t)scalar_from_double(DT_f64, 1e-5);
