@@ -119,6 +119,8 @@ Test(interp, scalars_and_empty_tensors)
     ref k0 = build(OP_reshape, REFS(z), ATTR(2, 3, 0));
     EXPECT(build(OP_matmul, REFS(k0, z), NONE), 0, 0, 0, 0, 0, 0, 0, 0, 0);
     EXPECT(build(OP_mean, REFS(s), ATTR(0, 0)), 3);
+    ref minus_zero = input(DT_f32, DIMS(1), VALUES(-0.0));
+    EXPECT(build(OP_sum, REFS(minus_zero), ATTR(1, 0, 0)), -0.0);
 }
 
 Test(interp, nan_and_the_first_extreme)
@@ -261,6 +263,7 @@ Test(interp, norms_and_variance)
     EXPECT(build(OP_var, REFS(x), ATTR(1, 1, 0, 0)), 1, 0);
     EXPECT(build(OP_var, REFS(x), ATTR(1, 1, 0, 1)), 2, 0);
     EXPECT(build(OP_var, REFS(x), ATTR(1, 1, 0, 2)), (double)INFINITY, (double)NAN);
+    EXPECT(build(OP_var, REFS(x), ATTR(1, 1, 0, 3)), (double)INFINITY, (double)NAN);
     NEAR(build(OP_layer_norm, REFS(x, w, w), ATTR(eps)), 2 - 2 * 0.999995000037,
          10 + 9.99995000037, 2, 10);
     NEAR(build(OP_rms_norm, REFS(x, w), ATTR(none)), 0.8944271909999159, 13.416407864998739, 2, 10);

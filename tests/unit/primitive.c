@@ -90,14 +90,18 @@ Test(primitive, float_division_follows_numpy)
     }
     SAME(f(OP_floordiv, DT_f64, 1, 0.1, 0), 9.0);
     SAME(f(OP_mod, DT_f64, 1, 0.1, 0), 0.09999999999999995);
+    // Quotients that round to just below an integer are snapped to it.
+    SAME(f(OP_floordiv, DT_f64, 0x1.1492fd9b62dap+52, 0x1.4ba9ep+16, 0), 0x1.aaf4e9878p+35);
+    SAME(f(OP_floordiv, DT_f32, 0x1.1f9be4p+22, 0x1.68c9cap+1, 0), 0x1.98267p+20);
 }
 
 Test(primitive, exact_rows_round_once_in_their_dtype)
 {
     float a = 0.1f, b = 0.2f;
     SAME(f(OP_mul, DT_f32, (double)a, (double)b, 0), (double)(a * b));
-    SAME(f(OP_fma, DT_f32, 0x1.000002p0, 0x1.000002p0, 0x1p-60), (double)fmaf(0x1.000002p0f,
-                                                                  0x1.000002p0f, 0x1p-60f));
+    // The product is a tie between two floats and c breaks it, out of double's sight.
+    SAME(f(OP_fma, DT_f32, 0x1.001p0, 0x1.001p0, 0x1p-80), 0x1.002002p0);
+    SAME(f(OP_fma, DT_f32, 0x1.001p0, 0x1.001p0, 0), 0x1.002p0);
     SAME(f(OP_mul, DT_f32, 0.1875, 0x1p-124, 0), 0x1.8p-127); // denormal, not flushed
     SAME(f(OP_mul, DT_f32, 0x1p-100, 0x1p-100, 0), 0.0);
     SAME(f(OP_add, DT_f16, 2048, 1, 0), 2048.0);
