@@ -76,7 +76,9 @@ print_finite(uint8_t dtype, uint64_t magnitude, struct str *out)
     double x = scalar_to_double(dtype, magnitude);
     char text[64];
     locale_t c, old = enter_c_locale(&c);
-    for (int digits = 1; digits <= 17; digits++) {
+    bool whole = x == floor(x) && x < 1e7; // 100.0 rather than 1e+02
+    snprintf(text, sizeof text, "%.1f", x);
+    for (int digits = 1; !whole && digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, x);
         if (float_bits(text, dtype) == magnitude)
             break;
