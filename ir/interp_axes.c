@@ -236,6 +236,7 @@ map_lines(const struct interp_node *x, int64_t axis)
     lines_end(&o);
 }
 
+// By plain IEEE, as softmax: a row with an infinite maximum is NaN.
 static void
 cross_entropy(const struct interp_node *x)
 {
@@ -248,7 +249,8 @@ cross_entropy(const struct interp_node *x)
         lines_fetch(&l, x->in[0]);
         int64_t i = scalar_to_int(target->dtype, tensor_get(target, k * target->stride[0]));
         i = interp_position(x, i, l.n, 1, &l.outer);
-        total += logsumexp(l.x, l.n) - (i >= 0 ? l.x[i] : 0);
+        double m = largest(l.x, l.n);
+        total += m + log(sum_exp(l.x, l.n, m)) - (i >= 0 ? l.x[i] : 0);
     }
     lines_end(&l);
     tensor_put(x->out, 0, scalar_from_double(x->out->dtype, (double)(total / (long double)rows)));

@@ -279,6 +279,9 @@ Test(interp, cross_entropy)
     ref x = input(DT_f16, DIMS(2, 3), VALUES(0, 0, 0, 1, 2, 3));
     ref t = input(DT_i32, DIMS(2), VALUES(1, -1)), bad = input(DT_i32, DIMS(2), VALUES(1, 3));
     NEAR(build(OP_cross_entropy, REFS(x, t), NONE), (log(3) + 0.4076059644443803) / 2);
+    ref y = input(DT_f32, DIMS(1, 2), VALUES((double)INFINITY, 0));
+    ref last = build(OP_slice, REFS(t), ATTR(1, 1, 1, 2, 1, 1));
+    EXPECT(build(OP_cross_entropy, REFS(y, last), NONE), (double)NAN);
     struct diag d = {0};
     struct tensor out[1] = {0};
     g->outputs.n = 0;
