@@ -310,11 +310,36 @@ composite(struct pass *p, ref r, const ref *in, const int64_t *attr)
     }
 }
 
+// A concat of very many parts becomes a tree of concats, each small enough for one kernel.
+static ref
+concat_tree(struct pass *p, ref r)
+{
+    enum { WIDE = 16 };
+    uint32_t n = graph_node(p->src, r)->nin;
+    int64_t axis = graph_attr(p->src, r)[0];
+    ref *part = xmalloc(n * sizeof *part);
+    for (uint32_t i = 0; i < n; i++)
+        part[i] = pass_operand(p, r, i);
+    while (n > 1) {
+        uint32_t m = 0;
+        for (uint32_t i = 0; i < n; i += WIDE) {
+            uint32_t take = n - i < WIDE ? n - i : WIDE;
+            part[m++] = take == 1 ? part[i] : pass_op(p, OP_concat, part + i, take, &axis, 1);
+        }
+        n = m;
+    }
+    ref out = part[0];
+    xfree(part);
+    return out;
+}
+
 static ref
 rewrite(struct pass *p, ref r)
 {
     const struct node *n = graph_node(p->src, r);
     const int64_t *attr = graph_attr(p->src, r);
+    if (n->op == OP_concat)
+        return concat_tree(p, r);
     if (!op_is(n->op, OPK_COMPOSITE) && !op_is(n->op, OPK_REDUCE))
         return pass_copy(p, r);
     ref in[4];

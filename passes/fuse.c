@@ -197,14 +197,22 @@ group_kernel(struct fuser *f, struct group *gr, struct kernel *k, struct schedul
 
 // ---- merging
 
-// Whether b depends on a through a third group.
+// Whether b depends on a through a third group. A group all of whose nodes come before a's first
+// cannot depend on a: the search stays between the two.
 static bool
 path_through_third(struct fuser *f, uint32_t a, uint32_t b)
 {
-    bool *seen = xcalloc(f->group.n, 1), found = false;
+    if (f->nseen < f->group.n) {
+        uint32_t n = f->group.n * 2;
+        f->seen = xrealloc(f->seen, n * sizeof *f->seen);
+        memset(f->seen + f->nseen, 0, (n - f->nseen) * sizeof *f->seen);
+        f->nseen = n;
+    }
+    uint32_t stamp = ++f->stamp, first = f->group.at[a].first_node;
+    bool found = false;
     VEC(uint32_t) stack = {0};
     vec_push(&stack, b);
-    seen[b] = true;
+    f->seen[b] = stamp;
     while (stack.n && !found) {
         uint32_t x = stack.at[--stack.n];
         const struct group *gr = &f->group.at[x];
@@ -214,14 +222,14 @@ path_through_third(struct fuser *f, uint32_t a, uint32_t b)
             uint32_t y = f->hero.at[gr->use.at[i].hero].group;
             if (y == a && x != b)
                 found = true;
-            if (y == a || seen[y] || f->group.at[y].dead)
+            const struct group *from = &f->group.at[y];
+            if (y == a || f->seen[y] == stamp || from->dead || from->last_node < first)
                 continue;
-            seen[y] = true;
+            f->seen[y] = stamp;
             vec_push(&stack, y);
         }
     }
     vec_free(&stack);
-    xfree(seen);
     return found;
 }
 
@@ -305,6 +313,8 @@ try_merge(struct fuser *f, uint32_t a, uint32_t b, uint8_t *reason)
         f->group.at[a].dead = f->group.at[b].dead = true;
         for (uint32_t i = 0; i < out.hero.n; i++)
             f->hero.at[out.hero.at[i]].group = f->group.n;
+        out.first_node = f->hero.at[out.hero.at[0]].node.i;
+        out.last_node = f->hero.at[out.hero.at[out.hero.n - 1]].node.i;
         vec_push(&f->group, out);
         note_readers(f, f->group.n - 1);
     } else {
@@ -411,7 +421,8 @@ merge_round(struct fuser *f)
 {
     candidates c = {0};
     add_edges(f, &c);
-    add_siblings(f, &c);
+    if (f->level < 1)
+        add_siblings(f, &c);
     if (c.n)
         qsort(c.at, c.n, sizeof *c.at, by_profit);
     bool changed = false;
@@ -443,7 +454,7 @@ fuse_graph(struct fuser *f)
     for (uint32_t i = 0; i < f->group.n; i++)
         if (!f->group.at[i].dead)
             note_readers(f, i);
-    while (merge_round(f))
+    while (f->level < 2 && merge_round(f))
         ;
 }
 
@@ -458,5 +469,6 @@ fuser_free(struct fuser *f)
     vec_free(&f->hero);
     vec_free(&f->refused);
     map_free(&f->tried);
+    xfree(f->seen);
     xfree(f->hero_of);
 }

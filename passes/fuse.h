@@ -46,6 +46,7 @@ struct use { // a tensor that a group reads, and where
 struct group {
     bool dead;
     uint8_t naxes;
+    uint32_t first_node, last_node; // of its heroes
     struct axis axis[MAX_AXES];
     VEC(uint32_t) hero; // in graph order
     VEC(struct use) use;
@@ -65,6 +66,8 @@ struct fuser {
     VEC(struct group) group;
     VEC(struct refusal) refused;
     struct map tried;       // pairs of groups that were refused
+    uint32_t *seen, nseen, stamp; // of the search for cycles
+    uint8_t level;          // 0: all merges; 1: producers with readers only; 2: none
     uint32_t rewrites;
 };
 

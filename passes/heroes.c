@@ -1,8 +1,8 @@
 // heroes.c: which values need a loop of their own.
 //
 // Reductions, contractions and outputs always. A pointwise value becomes a hero when the cone of
-// pointwise work behind it grows past the budget of one kernel (instructions, tensors read), when a
-// contraction would compute a dear one again for each tile, or when a reader's view of it cannot be
+// pointwise work behind it grows past the budget of one kernel (instructions, tensors read), when
+// several readers (or a contraction, for each tile) would compute a dear one again, or when a reader's view of it cannot be
 // expressed with strides. The cone's size is estimated as a tree (shared nodes counted again) and
 // only when the estimate passes the budget is it counted exactly, so the walk stays linear.
 #include "passes/fuse.h"
@@ -10,7 +10,7 @@
 #include "ir/base/check.h"
 #include "passes/pass.h"
 
-enum { MAX_CONE = 600, MAX_TENSORS = 96, PROLOGUE_COST = 8 };
+enum { MAX_CONE = 600, MAX_TENSORS = 96, PROLOGUE_COST = 8, MAX_RECOMPUTE = 48 };
 
 struct cone {
     uint32_t work, tensors;
@@ -244,6 +244,7 @@ add_group(struct fuser *f, uint32_t id)
     struct group gr = {0};
     initial_map(f, &gr, &f->hero.at[id]);
     vec_push(&gr.hero, id);
+    gr.first_node = gr.last_node = f->hero.at[id].node.i;
     for (uint32_t a = 0; a < gr.naxes; a++)
         gr.dead |= gr.axis[a].extent == 0; // nothing to compute, nothing to launch
     f->hero.at[id].group = f->group.n;
@@ -305,6 +306,8 @@ choose_heroes(struct fuser *f)
             add_hero(f, (ref){i}, n->op == OP_matmul ? HERO_CONTRACT : HERO_REDUCE, REASON_none);
         else if (c.is_out[i] || c.ends_epilogue[i])
             add_hero(f, (ref){i}, HERO_STORE, REASON_none);
+        else if (c.uses[i] > 1 && c.cone[i].work > MAX_RECOMPUTE)
+            add_hero(f, (ref){i}, HERO_STORE, REASON_recompute);
     }
     mark_outputs(f);
     for (uint32_t id = 1; id < f->hero.n; id++)

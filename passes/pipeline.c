@@ -171,9 +171,32 @@ add_launch(struct fuser *f, struct plan *p, uint32_t group)
     vec_push(&p->launch, l);
 }
 
+static uint64_t
+pair_key(uint32_t from, uint32_t to)
+{
+    return hash_mix(0, (uint64_t)from << 32 | to);
+}
+
+// The last reason why two groups, as they are now, were not merged.
+static uint8_t
+refusal_between(const struct fuser *f, const struct map *index, uint32_t from, uint32_t to,
+                uint8_t otherwise)
+{
+    uint32_t at = 0, newest = 0;
+    for (uint32_t id; (id = map_next(index, pair_key(from, to), &at));)
+        newest = id > newest ? id : newest;
+    return newest ? f->refused.at[newest - 1].reason : otherwise;
+}
+
 static void
 add_boundaries(struct fuser *f, struct plan *p, const uint32_t *launch_of)
 {
+    struct map index = {0};
+    for (uint32_t x = 0; x < f->refused.n; x++) {
+        const struct refusal *q = &f->refused.at[x];
+        map_add(&index, pair_key(f->hero.at[q->from].group, f->hero.at[q->to].group), x + 1);
+    }
+    uint8_t otherwise = f->level ? REASON_peak : REASON_none;
     for (uint32_t i = 1; i < f->hero.n; i++) {
         const struct hero *h = &f->hero.at[i];
         uint32_t seen = UINT32_MAX;
@@ -182,12 +205,8 @@ add_boundaries(struct fuser *f, struct plan *p, const uint32_t *launch_of)
             if (f->group.at[to].dead || to == h->group || to == seen || f->group.at[h->group].dead)
                 continue;
             seen = to;
-            uint8_t reason = h->reason;
-            for (uint32_t x = 0; x < f->refused.n; x++) {
-                const struct refusal *q = &f->refused.at[x];
-                if (f->hero.at[q->from].group == h->group && f->hero.at[q->to].group == to)
-                    reason = q->reason;
-            }
+            uint8_t reason = refusal_between(f, &index, h->group, to,
+                                             h->reason ? h->reason : otherwise);
             struct boundary b = {reason, launch_of[h->group], launch_of[to], 2 * hero_bytes(f, h),
                                  NULL};
             b.node = arena_printf(&p->mem, "%s@%u", op_name(graph_node(f->g, h->node)->op),
@@ -195,6 +214,7 @@ add_boundaries(struct fuser *f, struct plan *p, const uint32_t *launch_of)
             vec_push(&p->boundary, b);
         }
     }
+    map_free(&index);
 }
 
 static void
@@ -237,6 +257,29 @@ make_launches(struct fuser *f, struct plan *p)
     xfree(launch_of);
 }
 
+static void
+drop_launches(struct plan *p)
+{
+    for (uint32_t i = 0; i < p->launch.n; i++)
+        kernel_free_body(&p->launch.at[i].kernel);
+    p->launch.n = p->buffer.n = p->boundary.n = 0;
+}
+
+static void
+fuse_at_level(struct plan *p, const struct target *t, const struct compile_options *o,
+              uint8_t level)
+{
+    drop_launches(p);
+    struct fuser f = {.g = p->canonical, .target = t, .options = o, .level = level};
+    f.hero_of = xcalloc(p->canonical->node.n, sizeof *f.hero_of);
+    vec_push(&f.hero, ((struct hero){0}));
+    fuse_graph(&f);
+    make_launches(&f, p);
+    fuser_free(&f);
+    plan_memory(p);
+    plan_figures(p);
+}
+
 struct plan *
 plan_build(const struct graph *g, const struct target *t, const struct compile_options *o,
            struct diag *d)
@@ -250,18 +293,16 @@ plan_build(const struct graph *g, const struct target *t, const struct compile_o
     struct plan *p = xcalloc(1, sizeof *p);
     p->raw = graph_specialise(g);
     p->canonical = run_passes(p->raw, o);
-    struct fuser f = {.g = p->canonical, .target = t, .options = o};
-    f.hero_of = xcalloc(p->canonical->node.n, sizeof *f.hero_of);
-    vec_push(&f.hero, ((struct hero){0}));
     double start = now_us();
-    fuse_graph(&f);
-    make_launches(&f, p);
+    plan_eager_figures(p);
+    // The fewest kernels whose memory stays within eager's; 64 bytes an array are alignment.
+    for (uint8_t level = 0; level <= 2; level++) {
+        fuse_at_level(p, t, o, level);
+        if (p->peak_bytes <= p->eager_peak_bytes + 64 * (int64_t)p->buffer.n)
+            break;
+    }
     if (o->after_pass)
         o->after_pass(o->user, "fuse", p->canonical, now_us() - start);
-    fuser_free(&f);
-    plan_memory(p);
-    plan_figures(p);
-    plan_eager_figures(p);
     return p;
 }
 
@@ -270,8 +311,7 @@ plan_free(struct plan *p)
 {
     if (!p)
         return;
-    for (uint32_t i = 0; i < p->launch.n; i++)
-        kernel_free_body(&p->launch.at[i].kernel);
+    drop_launches(p);
     vec_free(&p->launch);
     vec_free(&p->buffer);
     vec_free(&p->boundary);

@@ -1,6 +1,10 @@
 // plan_memory.c: places the arrays that live between launches in one arena. Launches run in order,
 // so each array lives over an interval; the free list is kept sorted by offset and the best fit
 // taken. Offsets are multiples of 64 bytes.
+//
+// An array that a kernel writes may take the place of one that dies in it, where each element is
+// read by the very iteration that writes it: the store and every load of the dying array have one
+// and the same access, and the store belongs to the last stage.
 #include "passes/fuse.h"
 
 struct hole {
@@ -70,6 +74,52 @@ give(holes *h, int64_t offset, int64_t bytes)
     }
 }
 
+// Whether kernel buffer `in` of a launch may be overwritten by `out`.
+static bool
+is_lane_local(const struct launch *l, uint32_t in, uint32_t out)
+{
+    const struct kernel *k = &l->kernel;
+    const struct access *a = NULL;
+    if (k->cls != CLASS_POINTWISE && k->cls != CLASS_ROW)
+        return false;
+    for (uint32_t i = 0; i < k->store.n; i++)
+        if (k->access.at[k->store.at[i].access].buffer == out) {
+            a = &k->access.at[k->store.at[i].access];
+            if (k->store.at[i].stage + 1 < k->nstage)
+                return false;
+        }
+    if (!a || dtype_size(a->dtype) != dtype_size(k->buffers.at[in].dtype))
+        return false;
+    for (uint32_t i = 1; i < k->inst.n; i++) {
+        const struct inst *x = &k->inst.at[i];
+        if (x->op != OP_load || k->access.at[x->aux].buffer != in)
+            continue;
+        const struct access *b = &k->access.at[x->aux];
+        if (x->a || b->base != a->base)
+            return false;
+        for (uint32_t d = 0; d < k->naxis; d++)
+            if (b->stride[d] != a->stride[d])
+                return false;
+    }
+    return true;
+}
+
+// The array that dies in launch i and whose place array b may take; UINT32_MAX: none.
+static uint32_t
+place_to_take(const struct plan *p, uint32_t i, uint32_t b, const bool *taken)
+{
+    const struct launch *l = &p->launch.at[i];
+    for (uint32_t out = 0; out < l->kernel.buffers.n; out++)
+        for (uint32_t in = 0; l->buffer[out] == b && in < l->kernel.buffers.n; in++) {
+            const struct plan_buffer *x = &p->buffer.at[l->buffer[in]];
+            if (l->kernel.buffers.at[in].role == BUF_IN && x->place == PLACE_ARENA &&
+                x->last == i && x->first < i && !taken[l->buffer[in]] &&
+                x->bytes == p->buffer.at[b].bytes && is_lane_local(l, in, out))
+                return l->buffer[in];
+        }
+    return UINT32_MAX;
+}
+
 // Launch numbers of each array's birth and death as linked lists, so that the sweep is linear.
 static uint32_t *
 lists(const struct plan *p, bool by_last, uint32_t *head)
@@ -94,13 +144,22 @@ plan_memory(struct plan *p)
     uint32_t *next_born = lists(p, false, born), *next_dies = lists(p, true, dies);
     holes h = {0};
     int64_t top = 0;
+    bool *taken = xcalloc(p->buffer.n + 1, 1);
     for (uint32_t i = 0; i < n; i++) {
-        for (uint32_t b = born[i]; b; b = next_born[b])
-            p->buffer.at[b - 1].offset = take(&h, rounded(p->buffer.at[b - 1].bytes), &top);
+        for (uint32_t b = born[i]; b; b = next_born[b]) {
+            uint32_t from = place_to_take(p, i, b - 1, taken);
+            if (from != UINT32_MAX)
+                taken[from] = true;
+            p->buffer.at[b - 1].offset =
+                from != UINT32_MAX ? p->buffer.at[from].offset
+                                   : take(&h, rounded(p->buffer.at[b - 1].bytes), &top);
+        }
         for (uint32_t b = dies[i]; b; b = next_dies[b])
-            give(&h, p->buffer.at[b - 1].offset, rounded(p->buffer.at[b - 1].bytes));
+            if (!taken[b - 1])
+                give(&h, p->buffer.at[b - 1].offset, rounded(p->buffer.at[b - 1].bytes));
     }
     p->arena_bytes = top;
+    xfree(taken);
     vec_free(&h);
     xfree(born);
     xfree(dies);

@@ -164,6 +164,15 @@ has_edge(const struct group *a, const struct group *b)
     return false;
 }
 
+static bool
+contracts(const struct fuser *f, const struct group *gr)
+{
+    for (uint32_t i = 0; i < gr->hero.n; i++)
+        if (f->hero.at[gr->hero.at[i]].kind == HERO_CONTRACT)
+            return true;
+    return false;
+}
+
 // Whether b's loops, laid on a's, reduce over what a keeps apart: only as accumulators over all of
 // P, of a group that does nothing else.
 static bool
@@ -171,11 +180,9 @@ becomes_over_p(const struct fuser *f, const struct group *a, const struct group 
                const struct pairing *p, bool *conflict)
 {
     *conflict = false;
-    bool a_reduces = false, contracts = false;
-    for (uint32_t i = 0; i < a->hero.n; i++) {
+    bool a_reduces = false;
+    for (uint32_t i = 0; i < a->hero.n; i++)
         a_reduces |= f->hero.at[a->hero.at[i]].kind != HERO_STORE;
-        contracts |= f->hero.at[a->hero.at[i]].kind == HERO_CONTRACT;
-    }
     bool all = true;
     uint32_t last = 0;
     for (uint32_t y = 0; y < b->naxes; y++) {
@@ -188,7 +195,7 @@ becomes_over_p(const struct fuser *f, const struct group *a, const struct group 
             all = false;
         last = x > last ? x : last;
     }
-    if (!*conflict || contracts)
+    if (!*conflict || contracts(f, a))
         return false;
     for (uint32_t x = 0; x < a->naxes; x++)
         if (a->axis[x].kind == AXIS_P && a->axis[x].extent > 1 && !p->a_used[x])
@@ -300,7 +307,8 @@ unify_groups(struct fuser *f, struct group *a, struct group *b, struct group *ou
     bool edge = has_edge(a, b), found = false, more = true;
     for (uint32_t skip = 0; more && !found && skip < 16; skip++)
         found = try_witness(f, a, b, skip, edge, &p, &more);
-    *reason = REASON_domain_differs;
+    // A contraction's class has an epilogue over its own P axes, and nothing else.
+    *reason = contracts(f, a) || contracts(f, b) ? REASON_no_class : REASON_domain_differs;
     if (!found)
         return false;
     bool conflict, over_p = becomes_over_p(f, a, b, &p, &conflict);
