@@ -190,6 +190,10 @@ emit_function(struct emitter *e, const char *name)
     e->dummy = NULL;
     e->head.n = e->body.n = 0;
     emit_place(e, "start");
+    emit_branch(e, emit_op(e, "icmp slt i64 %%begin, %%end"), "units", "none");
+    emit_place(e, "none");
+    emit_line(e, "ret void");
+    emit_place(e, "units");
 }
 
 void

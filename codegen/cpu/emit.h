@@ -80,7 +80,8 @@ struct emit_scope {
 bool emitter_begin(struct emitter *e, const struct kernel *k, const struct schedule *s,
                    const struct target *t, struct str *text, num_vec *num, struct diag *d);
 void emitter_end(struct emitter *e);
-void emit_function(struct emitter *e, const char *name); // "kernel" or "kernel_finish"
+// Starts "kernel" or "kernel_finish"; what follows runs only when begin < end.
+void emit_function(struct emitter *e, const char *name);
 void emit_function_end(struct emitter *e);               // ret void; appends to e->text
 
 // One per class, in the class's file. False: e->diag says why.

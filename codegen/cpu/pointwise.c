@@ -114,13 +114,13 @@ blocks(struct emitter *e, const char *name, uint32_t axis, int64_t size)
 struct odometer {
     struct emit_loop loop;
     uint32_t n;
-    const char *count[MAX_AXES + 1], *at[MAX_AXES + 1];
+    const char *count[MAX_AXES], *at[MAX_AXES];
 };
 
 static void
 odometer_open(struct emitter *e, struct odometer *o)
 {
-    const char *first[MAX_AXES + 1], *flat = "%begin";
+    const char *first[MAX_AXES], *flat = "%begin";
     for (uint32_t i = o->n; i-- > 1;) {
         const char *q = emit_op(e, "udiv i64 %s, %s", flat, o->count[i]);
         first[i] = emit_op(e, "sub nsw i64 %s, %s", flat, emit_mul(e, q, o->count[i]));
@@ -136,7 +136,7 @@ odometer_open(struct emitter *e, struct odometer *o)
 static void
 odometer_close(struct emitter *e, struct odometer *o)
 {
-    const char *next[MAX_AXES + 1], *carry = "1";
+    const char *next[MAX_AXES], *carry = "1";
     for (uint32_t i = o->n; i-- > 0;) {
         next[i] = emit_add(e, o->at[i], carry);
         if (i == 0)
@@ -194,7 +194,7 @@ emit_rows_kernel(struct emitter *e)
     bool brief = k->axis[last].extent <= lanes; // a row is one vector
     struct emit_scope all = emit_scope(e, NULL, 1), unit = emit_scope(e, &all, 1);
     emit_hoist(e, &all, NULL, UINT32_MAX);
-    struct odometer o = {.n = k->naxis + 1u - brief};
+    struct odometer o = {.n = k->naxis - (uint32_t)brief};
     for (uint32_t i = 0; i < mid; i++)
         o.count[i] = emit_extent(e, i);
     o.count[mid] = blocks(e, "blocks", mid, e->sched->tile[0]);

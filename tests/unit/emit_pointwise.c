@@ -154,3 +154,196 @@ Test(emit_pointwise, vectors_of_256_bits)
     check_row(OP_and, DT_bool, DT_NONE, &t);
     check_row(OP_cast, DT_f64, DT_bf16, &t);
 }
+
+// ---- layouts
+
+// out = a + b over two or three axes, each operand with strides of its own.
+static void
+check_layout(const int64_t *extent, uint32_t n, const int64_t *sa, const int64_t *sb,
+             const int64_t *so, int64_t base, uint8_t dtype, int streaming, const char *what)
+{
+    struct run_options o = {.target = host_target(), .seed = 7, .what = what};
+    struct kernel k;
+    kb_begin(&k, extent, n, 0);
+    uint32_t a = kb_buffer(&k, dtype, BUF_IN), b = kb_buffer(&k, dtype, BUF_IN);
+    uint32_t out = kb_buffer(&k, dtype, BUF_OUT);
+    uint32_t x = kb_load(&k, kb_access(&k, a, base, sa), 0);
+    uint32_t y = kb_load(&k, kb_access(&k, b, 0, sb), 0);
+    if (is_half(dtype)) {
+        x = kb_op(&k, OP_cast, DT_f32, x, 0, 0);
+        y = kb_op(&k, OP_cast, DT_f32, y, 0, 0);
+    }
+    uint32_t sum = kb_op(&k, OP_add, 0, x, y, 0);
+    sum = is_half(dtype) ? kb_op(&k, OP_cast, dtype, sum, 0, 0) : sum;
+    kb_store(&k, sum, kb_access(&k, out, 0, so));
+    struct schedule s = scheduled(&k, &o.target);
+    s.streaming_store = streaming != 0;
+    run_scheduled(&k, &s, &o);
+    kernel_free_body(&k);
+}
+
+static const uint8_t layout_dtypes[] = {DT_f32, DT_f64, DT_i8, DT_f16, DT_i32, DT_bool};
+
+Test(emit_pointwise, two_axes)
+{
+    static const int64_t rows[] = {1, 2, 3, 40}, columns[] = {1, 3, 16, 17, 64, 70, 130};
+    for (size_t d = 0; d < sizeof layout_dtypes; d++)
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+            for (size_t j = d % 2; j < sizeof columns / sizeof *columns; j += 2) {
+                int64_t e[] = {rows[i], columns[j]}, n = columns[j];
+                char what[80];
+                snprintf(what, sizeof what, "%s %ld x %ld", dtype_name(layout_dtypes[d]),
+                         (long)e[0], (long)e[1]);
+                // a row vector, a column vector; padded rows; flipped; strided
+                check_layout(e, 2, (int64_t[]){0, 1}, (int64_t[]){1, 0}, (int64_t[]){n + 3, 1}, 0,
+                             layout_dtypes[d], 0, what);
+                check_layout(e, 2, (int64_t[]){-n, -1}, (int64_t[]){2 * n, 2}, (int64_t[]){n, 1},
+                             5, layout_dtypes[d], 1, what);
+                check_layout(e, 2, (int64_t[]){n, 1}, (int64_t[]){3 * n, -3}, (int64_t[]){-n, -1},
+                             0, layout_dtypes[d], 0, what);
+                check_layout(e, 2, (int64_t[]){n, 1}, (int64_t[]){0, 0}, (int64_t[]){2 * n, 2}, 0,
+                             layout_dtypes[d], 0, what);
+            }
+}
+
+Test(emit_pointwise, transposed_operands)
+{
+    static const int64_t sides[] = {8, 15, 16, 17, 63, 64, 65, 70, 150};
+    for (size_t d = 0; d < sizeof layout_dtypes; d++)
+        for (size_t i = 0; i < sizeof sides / sizeof *sides; i++) {
+            int64_t m = sides[i], n = sides[(i * 5 + 2) % 9];
+            int64_t two[] = {m, n}, three[] = {2, m, n}, moved[] = {m, 3, n};
+            char what[80];
+            snprintf(what, sizeof what, "transposed %s %ld x %ld", dtype_name(layout_dtypes[d]),
+                     (long)m, (long)n);
+            check_layout(two, 2, (int64_t[]){n, 1}, (int64_t[]){1, m}, (int64_t[]){n, 1}, 0,
+                         layout_dtypes[d], i % 2, what);
+            check_layout(three, 3, (int64_t[]){m * n, 1, m}, (int64_t[]){0, 1, m + 1},
+                         (int64_t[]){m * n, n, 1}, 2, layout_dtypes[d], 1, what);
+            check_layout(moved, 3, (int64_t[]){1, m * n, m}, (int64_t[]){0, n, 1},
+                         (int64_t[]){3 * n, n, 1}, 0, layout_dtypes[d], 0, what);
+        }
+}
+
+Test(emit_pointwise, axes_that_do_not_merge)
+{
+    int64_t e[] = {3, 2, 5, 4}, st[] = {1, 60, 12, 3};
+    check_layout(e, 4, (int64_t[]){40, 20, 4, 1}, st, (int64_t[]){40, 20, 4, 1}, 0, DT_f32, 0,
+                 "four axes");
+    check_layout(e, 1, (int64_t[]){0}, (int64_t[]){0}, (int64_t[]){1}, 0, DT_f64, 0, "splats");
+    check_layout(e, 0, NULL, NULL, NULL, 0, DT_f32, 0, "no axes");
+    check_layout((int64_t[]){0}, 1, (int64_t[]){1}, (int64_t[]){1}, (int64_t[]){1}, 0, DT_f32, 0,
+                 "nothing");
+    check_layout((int64_t[]){0, 7}, 2, (int64_t[]){7, 1}, (int64_t[]){7, 1}, (int64_t[]){7, 1}, 0,
+                 DT_f32, 0, "no rows");
+    check_layout((int64_t[]){7, 0}, 2, (int64_t[]){0, 1}, (int64_t[]){0, 1}, (int64_t[]){0, 1}, 0,
+                 DT_f32, 0, "no columns");
+}
+
+// ---- masks, gathers, positions
+
+// out[i, j] = 1 <= j < n - 1 ? x[i, j - 1] : 0, the loads outside [0, n - 2) masked out.
+static void
+check_masked(int64_t n, uint8_t dtype, int64_t step, const char *what)
+{
+    struct run_options o = {.target = host_target(), .seed = (uint64_t)n, .what = what};
+    struct kernel k;
+    kb_begin(&k, (int64_t[]){3, n}, 2, 0);
+    uint32_t b = kb_buffer(&k, dtype, BUF_IN), out = kb_buffer(&k, dtype, BUF_OUT);
+    vec_push(&k.affine, ((struct access){.dtype = DT_i64, .stride = {0, 1}}));
+    uint32_t j = kb_inst(&k, (struct inst){.op = OP_index, .dtype = DT_i64, .level = LEVEL_ROW});
+    uint32_t lo = kb_op(&k, OP_ge, 0, j, kb_literal(&k, DT_i64, 1), 0);
+    uint32_t hi = kb_op(&k, OP_lt, 0, j, kb_literal(&k, DT_i64, (double)(n - 1)), 0);
+    uint32_t inside = kb_op(&k, OP_and, 0, lo, hi, 0);
+    struct access x = {.buffer = (uint16_t)b, .dtype = dtype, .base = -step, .stride = {0, step}};
+    if (step < 0)
+        x.base = -step * (n - 2);
+    vec_push(&k.access, x);
+    k.buffers.at[b].span_hi = n > 2 ? (step < 0 ? -step : step) * (n - 3) + 1 : 0;
+    uint32_t v = kb_inst(&k, (struct inst){.op = OP_load, .dtype = dtype, .level = LEVEL_ROW,
+                                           .b = inside, .aux = 0});
+    kb_store(&k, v, kb_access(&k, out, 0, (int64_t[]){n, 1}));
+    struct schedule s = scheduled(&k, &o.target);
+    run_scheduled(&k, &s, &o);
+    kernel_free_body(&k);
+}
+
+Test(emit_pointwise, masked_loads)
+{
+    for (size_t d = 0; d < sizeof layout_dtypes; d++)
+        for (int64_t n = 1; n <= 70; n += n < 4 ? 1 : 11) {
+            check_masked(n, layout_dtypes[d], 1, "masked");
+            check_masked(n, layout_dtypes[d], -1, "masked, flipped");
+            check_masked(n, layout_dtypes[d], 3, "masked, strided");
+        }
+}
+
+static void
+fill_positions(const struct kernel *k, uint32_t b, char *at, int64_t n, uint64_t *seed)
+{
+    if (b != 1) {
+        run_fill(k, b, at, n, seed);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) // 9 table rows; k->name tells whether bad ones occur
+        scalar_store(DT_i32, at + 4 * i,
+                     (uint32_t)((int64_t)(test_random(seed) % (*k->name == 'b' ? 11 : 9))));
+}
+
+// out[i, j] = table[index[i] or index[j], j or i], rows of the table checked against 9.
+static void
+check_gather(int64_t m, int64_t n, bool along_lanes, bool bad, uint8_t dtype)
+{
+    struct run_options o = {.target = host_target(), .seed = (uint64_t)(m * n), .what = "gather",
+                            .fill = fill_positions};
+    struct kernel k;
+    kb_begin(&k, (int64_t[]){m, n}, 2, 0);
+    k.name = bad ? "bad" : "good";
+    int64_t width = along_lanes ? m : n;
+    uint32_t table = kb_buffer(&k, dtype, BUF_IN), index = kb_buffer(&k, DT_i32, BUF_IN);
+    uint32_t out = kb_buffer(&k, dtype, BUF_OUT);
+    uint32_t at = kb_access(&k, table, 0, along_lanes ? (int64_t[]){1, 0} : (int64_t[]){0, 1});
+    k.buffers.at[table].span_hi = 9 * width;
+    uint32_t from = kb_access(&k, index, 0, along_lanes ? (int64_t[]){0, 1} : (int64_t[]){1, 0});
+    uint32_t i = kb_op(&k, OP_cast, DT_i64, kb_load(&k, from, 0), 0, 0);
+    uint32_t ok = kb_op(&k, OP_lt, 0, i, kb_literal(&k, DT_i64, 9), 0);
+    uint32_t v = kb_inst(&k, (struct inst){.op = OP_load, .dtype = dtype, .level = LEVEL_ROW, .a = i,
+                                           .c = ok, .aux = at, .bits = (uint64_t)width,
+                                           .origin = 4});
+    kb_store(&k, v, kb_access(&k, out, 0, (int64_t[]){n, 1}));
+    struct schedule s = scheduled(&k, &o.target);
+    run_scheduled(&k, &s, &o);
+    kernel_free_body(&k);
+}
+
+Test(emit_pointwise, gathers)
+{
+    for (size_t d = 0; d < sizeof layout_dtypes; d++)
+        for (int64_t n = 1; n <= 70; n += 23)
+            for (int mode = 0; mode < 4; mode++)
+                check_gather(3 + n % 3, n, mode & 1, mode & 2, layout_dtypes[d]);
+}
+
+Test(emit_pointwise, text_does_not_depend_on_sizes)
+{
+    struct str text[2] = {{0}};
+    for (int i = 0; i < 2; i++) {
+        struct kernel k;
+        int64_t e[] = {i ? 64 : 200, i ? 64 : 33}, dense[2];
+        kb_begin(&k, e, 2, 0);
+        kb_dense(&k, dense);
+        uint32_t a = kb_buffer(&k, DT_f32, BUF_IN), out = kb_buffer(&k, DT_f32, BUF_OUT);
+        uint32_t x = kb_load(&k, kb_access(&k, a, 0, (int64_t[]){0, 1}), 0);
+        kb_store(&k, kb_op(&k, OP_neg, 0, x, 0, 0), kb_access(&k, out, 0, dense));
+        struct target t = host_target();
+        struct schedule s = scheduled(&k, &t);
+        num_vec num = {0};
+        struct diag d = {0};
+        cr_assert(cpu_emit(&k, &s, &t, &text[i], &num, &d));
+        vec_free(&num);
+        kernel_free_body(&k);
+    }
+    cr_assert_str_eq(str_text(&text[0]), str_text(&text[1]));
+    str_free(&text[0]);
+    str_free(&text[1]);
+}
