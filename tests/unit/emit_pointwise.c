@@ -45,7 +45,7 @@ sweep_end(struct sweep *w)
     str_free(&w->text);
 }
 
-static const int64_t lengths[] = {1, 2, 15, 16, 17, 31, 33, 63, 64, 65, 70, 300};
+static const int64_t lengths[] = {1, 15, 16, 17, 33, 63, 65, 70, 300};
 
 // out[i] = op(x[i], y[i], z[i]) on one axis.
 static void
@@ -73,33 +73,33 @@ check_row(uint16_t op, uint8_t dtype, uint8_t to, const struct target *t)
     sweep_end(&w);
 }
 
-static const char *
-row_template(uint16_t op, uint8_t dtype)
-{
-    const struct op_info *i = &op_table[op];
-    switch (dtype_table[dtype].kind) {
-    case DTK_FLOAT:
-        return i->llvm_f;
-    case DTK_SINT:
-        return i->llvm_s;
-    case DTK_UINT:
-        return i->llvm_u;
-    default:
-        return i->llvm_b;
-    }
-}
-
 static bool
 is_half(uint8_t dtype)
 {
     return dtype == DT_f16 || dtype == DT_bf16;
 }
 
-// Division by zero, shifts beyond the width and the like never reach these rows.
+// Bodies have been widened: f16 and bf16 reach no arithmetic.
 static bool
-is_partial(uint16_t op)
+takes(uint16_t op, uint8_t dtype)
 {
-    return op == OP_idiv_raw || op == OP_shl_raw || op == OP_shr_raw;
+    if (!op_is(op, OPK_ELEM) || op == OP_cast || op == OP_bitcast)
+        return false;
+    if (is_half(dtype))
+        return op == OP_where;
+    switch (op_table[op].rule) {
+    case DTR_FLOAT:
+    case DTR_PREDICATE:
+        return dtype_is_float(dtype);
+    case DTR_NUMERIC:
+        return dtype != DT_bool;
+    case DTR_INT:
+        return dtype_is_int(dtype);
+    case DTR_BITS:
+        return !dtype_is_float(dtype);
+    default:
+        return true;
+    }
 }
 
 static void
@@ -107,7 +107,7 @@ check_all_rows(const struct target *t)
 {
     for (uint16_t op = 1; op < OP_COUNT; op++)
         for (uint8_t d = 1; d < DT_COUNT; d++)
-            if (row_template(op, d) && !is_partial(op) && (!is_half(d) || op == OP_where))
+            if (takes(op, d))
                 check_row(op, d, DT_NONE, t);
 }
 
@@ -187,42 +187,40 @@ static const uint8_t layout_dtypes[] = {DT_f32, DT_f64, DT_i8, DT_f16, DT_i32, D
 Test(emit_pointwise, two_axes)
 {
     static const int64_t rows[] = {1, 2, 3, 40}, columns[] = {1, 3, 16, 17, 64, 70, 130};
-    for (size_t d = 0; d < sizeof layout_dtypes; d++)
-        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-            for (size_t j = d % 2; j < sizeof columns / sizeof *columns; j += 2) {
-                int64_t e[] = {rows[i], columns[j]}, n = columns[j];
-                char what[80];
-                snprintf(what, sizeof what, "%s %ld x %ld", dtype_name(layout_dtypes[d]),
-                         (long)e[0], (long)e[1]);
-                // a row vector, a column vector; padded rows; flipped; strided
-                check_layout(e, 2, (int64_t[]){0, 1}, (int64_t[]){1, 0}, (int64_t[]){n + 3, 1}, 0,
-                             layout_dtypes[d], 0, what);
-                check_layout(e, 2, (int64_t[]){-n, -1}, (int64_t[]){2 * n, 2}, (int64_t[]){n, 1},
-                             5, layout_dtypes[d], 1, what);
-                check_layout(e, 2, (int64_t[]){n, 1}, (int64_t[]){3 * n, -3}, (int64_t[]){-n, -1},
-                             0, layout_dtypes[d], 0, what);
-                check_layout(e, 2, (int64_t[]){n, 1}, (int64_t[]){0, 0}, (int64_t[]){2 * n, 2}, 0,
-                             layout_dtypes[d], 0, what);
-            }
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (size_t j = 0; j < sizeof columns / sizeof *columns; j++) {
+            int64_t e[] = {rows[i], columns[j]}, n = columns[j];
+            uint8_t d = layout_dtypes[(i + j) % sizeof layout_dtypes];
+            char what[80];
+            snprintf(what, sizeof what, "%s %ld x %ld", dtype_name(d), (long)e[0], (long)e[1]);
+            // a row vector, a column vector; padded rows; flipped; strided
+            check_layout(e, 2, (int64_t[]){0, 1}, (int64_t[]){1, 0}, (int64_t[]){n + 3, 1}, 0, d, 0,
+                         what);
+            check_layout(e, 2, (int64_t[]){-n, -1}, (int64_t[]){2 * n, 2}, (int64_t[]){n, 1}, 5, d,
+                         1, what);
+            check_layout(e, 2, (int64_t[]){n, 1}, (int64_t[]){3 * n, -3}, (int64_t[]){-n, -1}, 0, d,
+                         0, what);
+            check_layout(e, 2, (int64_t[]){n, 1}, (int64_t[]){0, 0}, (int64_t[]){2 * n, 2}, 0, d, 0,
+                         what);
+        }
 }
 
 Test(emit_pointwise, transposed_operands)
 {
     static const int64_t sides[] = {8, 15, 16, 17, 63, 64, 65, 70, 150};
-    for (size_t d = 0; d < sizeof layout_dtypes; d++)
-        for (size_t i = 0; i < sizeof sides / sizeof *sides; i++) {
-            int64_t m = sides[i], n = sides[(i * 5 + 2) % 9];
-            int64_t two[] = {m, n}, three[] = {2, m, n}, moved[] = {m, 3, n};
-            char what[80];
-            snprintf(what, sizeof what, "transposed %s %ld x %ld", dtype_name(layout_dtypes[d]),
-                     (long)m, (long)n);
-            check_layout(two, 2, (int64_t[]){n, 1}, (int64_t[]){1, m}, (int64_t[]){n, 1}, 0,
-                         layout_dtypes[d], i % 2, what);
-            check_layout(three, 3, (int64_t[]){m * n, 1, m}, (int64_t[]){0, 1, m + 1},
-                         (int64_t[]){m * n, n, 1}, 2, layout_dtypes[d], 1, what);
-            check_layout(moved, 3, (int64_t[]){1, m * n, m}, (int64_t[]){0, n, 1},
-                         (int64_t[]){3 * n, n, 1}, 0, layout_dtypes[d], 0, what);
-        }
+    for (size_t i = 0; i < 2 * sizeof sides / sizeof *sides; i++) {
+        int64_t m = sides[i % 9], n = sides[(i * 5 + 2) % 9];
+        int64_t two[] = {m, n}, three[] = {2, m, n}, moved[] = {m, 3, n};
+        uint8_t d = layout_dtypes[i % sizeof layout_dtypes];
+        char what[80];
+        snprintf(what, sizeof what, "transposed %s %ld x %ld", dtype_name(d), (long)m, (long)n);
+        check_layout(two, 2, (int64_t[]){n, 1}, (int64_t[]){1, m}, (int64_t[]){n, 1}, 0, d, i % 2,
+                     what);
+        check_layout(three, 3, (int64_t[]){m * n, 1, m}, (int64_t[]){0, 1, m + 1},
+                     (int64_t[]){m * n, n, 1}, 2, d, 1, what);
+        check_layout(moved, 3, (int64_t[]){1, m * n, m}, (int64_t[]){0, n, 1},
+                     (int64_t[]){3 * n, n, 1}, 0, d, 0, what);
+    }
 }
 
 Test(emit_pointwise, axes_that_do_not_merge)
