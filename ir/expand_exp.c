@@ -15,9 +15,11 @@
 //   expm1(r) = r + r^2 P(r)          f32: degree 5, 2^-28.1      f64: degree 10, 2^-61.6
 //   log(erfc(x)) = x Q(x), 0 <= x    f32: up to x = 4            f64: up to x = 6
 //
+// sigmoid(x) = 1 / (1 + exp(-x)); the sum is (2^n + 1) + (2^n expm1(r) + what 2^n + 1 loses).
+// Everything is scaled by 2^-64 (2^-512), which leaves room for 1 / exp(-x) to become a denormal.
+//
 // tanh(x) = t / (t + 2) with t = expm1(2 |x|) = 2^n expm1(r) + (2^n - 1): no cancellation near 0,
-// and 1 where t + 2 rounds to t. sigmoid uses e = exp(-|x|) <= 1 on both sides, so nothing
-// overflows: 1 / (1 + e), or e / (1 + e) for x < 0.
+// and 1 where t + 2 rounds to t. What the sum t + 2 loses is put back into the quotient's last step.
 //
 // erf(x) = 1 - erfc(x) = -expm1(log erfc x). log erfc is smooth on the whole axis (erfc's zeros are
 // off it, the nearest ones at -1.35 +- 1.99 i), and the error allowed to Q grows like exp(x^2), so
@@ -130,26 +132,20 @@ reduce(struct expander *x, const struct exp_format *f, val a, val magic)
     return (struct reduced){r, x_bitcast(x, f->flt, exponent)};
 }
 
-static val
-scaled_exp(struct expander *x, const struct exp_format *f, struct reduced v, val factor)
-{
-    val p = x_poly(x, v.r, f->exp_poly, f->nexp), one = x_num(x, f->flt, 1);
-    p = x_fma(x, x_fma(x, p, v.r, one), v.r, one);
-    return x_mul(x, x_mul(x, p, v.scale), factor);
-}
-
 val
 expand_exp(struct expander *x, val a, val b, val c)
 {
     (void)b, (void)c;
     const struct exp_format *f = format_of(x, a);
     double middle = f->magic + f->bias, half = f->half_scale_log2;
-    val negative = x_lt(x, a, x_num(x, f->flt, 0));
+    val negative = x_lt(x, a, x_num(x, f->flt, 0)), one = x_num(x, f->flt, 1);
     val magic = x_where(x, negative, x_num(x, f->flt, middle + half),
                         x_num(x, f->flt, middle - half));
     val factor = x_where(x, negative, x_num(x, f->flt, exp2(-half)), x_num(x, f->flt, exp2(half)));
-    val limited = least(x, most(x, a, f->low), f->high);
-    return scaled_exp(x, f, reduce(x, f, limited, magic), factor);
+    struct reduced v = reduce(x, f, least(x, most(x, a, f->low), f->high), magic);
+    val p = x_poly(x, v.r, f->exp_poly, f->nexp);
+    p = x_fma(x, x_fma(x, p, v.r, one), v.r, one);
+    return x_mul(x, x_mul(x, p, v.scale), factor);
 }
 
 val
@@ -157,23 +153,22 @@ expand_sigmoid(struct expander *x, val a, val b, val c)
 {
     (void)b, (void)c;
     const struct exp_format *f = format_of(x, a);
-    val one = x_num(x, f->flt, 1);
-    val limited = most(x, x_neg(x, x_abs(x, a)), f->low);
-    val magic = x_num(x, f->flt, f->magic + f->bias + f->half_scale_log2);
-    val e = scaled_exp(x, f, reduce(x, f, limited, magic),
-                       x_num(x, f->flt, exp2(-f->half_scale_log2)));
-    val negative = x_lt(x, a, x_num(x, f->flt, 0));
-    return x_div(x, x_where(x, negative, e, one), x_add(x, one, e));
+    double half = f->half_scale_log2;
+    val limited = least(x, most(x, x_neg(x, a), -2 * f->tanh_limit), -f->low);
+    struct reduced v = reduce(x, f, limited, x_num(x, f->flt, f->magic + f->bias - half));
+    val p = x_poly(x, v.r, f->expm1_poly, f->nexpm1), one = x_num(x, f->flt, exp2(-half));
+    val expm1 = x_fma(x, p, x_mul(x, v.r, v.r), v.r);
+    val sum = x_add(x, v.scale, one), lost = x_sub(x, one, x_sub(x, sum, v.scale));
+    return x_div(x, one, x_add(x, sum, x_fma(x, v.scale, expm1, lost)));
 }
 
-// expm1(a) in two parts, scale * small + (scale - 1), for a whose 2^n is an ordinary float.
-static struct reduced
-expm1_parts(struct expander *x, const struct exp_format *f, val a, val *small)
+// scale * expm1(r) + start, where start is scale - 1, or both are negated. start + scale * r is
+// exact where they cancel, so that the sum is rounded but once there.
+static val
+expm1_from(struct expander *x, const struct exp_format *f, val r, val scale, val start)
 {
-    struct reduced v = reduce(x, f, a, x_num(x, f->flt, f->magic + f->bias));
-    val p = x_poly(x, v.r, f->expm1_poly, f->nexpm1);
-    *small = x_fma(x, p, x_mul(x, v.r, v.r), v.r);
-    return v;
+    val p = x_poly(x, r, f->expm1_poly, f->nexpm1);
+    return x_fma(x, p, x_mul(x, x_mul(x, r, r), scale), x_fma(x, scale, r, start));
 }
 
 val
@@ -181,10 +176,14 @@ expand_tanh(struct expander *x, val a, val b, val c)
 {
     (void)b, (void)c;
     const struct exp_format *f = format_of(x, a);
-    val size = least(x, x_abs(x, a), f->tanh_limit), small;
-    struct reduced v = expm1_parts(x, f, x_add(x, size, size), &small);
-    val t = x_fma(x, v.scale, small, x_sub(x, v.scale, x_num(x, f->flt, 1)));
-    return x_copysign(x, x_div(x, t, x_add(x, t, x_num(x, f->flt, 2))), a);
+    val size = least(x, x_abs(x, a), f->tanh_limit), one = x_num(x, f->flt, 1);
+    val two = x_num(x, f->flt, 2), magic = x_num(x, f->flt, f->magic + f->bias);
+    struct reduced v = reduce(x, f, x_add(x, size, size), magic);
+    val t = expm1_from(x, f, v.r, v.scale, x_sub(x, v.scale, one));
+    val d = x_add(x, t, two), lost = x_sub(x, t, x_sub(x, d, two));
+    val inverse = x_div(x, one, d), q = x_mul(x, t, inverse), minus_q = x_neg(x, q);
+    val rest = x_fma(x, minus_q, lost, x_fma(x, minus_q, d, t));
+    return x_copysign(x, x_fma(x, rest, inverse, q), a);
 }
 
 val
@@ -192,11 +191,10 @@ expand_erf(struct expander *x, val a, val b, val c)
 {
     (void)b, (void)c;
     const struct exp_format *f = format_of(x, a);
-    val size = least(x, x_abs(x, a), f->erf_limit), small;
+    val size = least(x, x_abs(x, a), f->erf_limit), one = x_num(x, f->flt, 1);
     val rest = x_mul(x, size, x_poly(x, size, f->erf_poly, f->nerf));
     val log_erfc = x_fma(x, size, x_num(x, f->flt, f->erf_slope), rest);
-    struct reduced v = expm1_parts(x, f, log_erfc, &small);
-    val one = x_num(x, f->flt, 1);
-    val r = x_fma(x, x_neg(x, v.scale), small, x_sub(x, one, v.scale));
+    struct reduced v = reduce(x, f, log_erfc, x_num(x, f->flt, f->magic + f->bias));
+    val r = expm1_from(x, f, v.r, x_neg(x, v.scale), x_sub(x, one, v.scale));
     return x_copysign(x, r, a);
 }
