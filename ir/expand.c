@@ -188,8 +188,9 @@ eval_exact(uint16_t op, uint8_t dtype, uint8_t to, const uint64_t *in)
     for (uint32_t i = 0; i < op_table[op].arity; i++)
         v[i] = x_cast(&x, is_narrow(dtype) ? DT_f32 : dtype, x_bits(&x, dtype, in[i]));
     val r = rules[op](&x, v[0], v[1], v[2]);
-    bool narrow = is_narrow(dtype) && x_dtype(&x, r) == DT_f32;
-    uint64_t bits = k.inst.at[narrow ? x_cast(&x, dtype, r) : r].bits;
+    if (is_narrow(dtype) && x_dtype(&x, r) == DT_f32)
+        r = x_cast(&x, dtype, r);
+    uint64_t bits = k.inst.at[r].bits;
     map_free(&x.seen);
     kernel_free_body(&k);
     return bits;

@@ -1,0 +1,431 @@
+// expand.c: the expansions of expand.h: corners of the math functions, division, shifts and casts;
+// and what kernel_expand does to a body.
+#include "ir/expand.h"
+
+#include "ir/opmath.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+
+static double
+f(uint16_t op, uint8_t dtype, double a, double b)
+{
+    uint64_t in[3] = {scalar_from_double(dtype, a), scalar_from_double(dtype, b)};
+    return scalar_to_double(dtype, eval_exact(op, dtype, dtype, in));
+}
+
+static int64_t
+n(uint16_t op, uint8_t dtype, int64_t a, int64_t b, int64_t c)
+{
+    uint64_t in[3] = {scalar_from_int(dtype, a), scalar_from_int(dtype, b),
+                      scalar_from_int(dtype, c)};
+    return scalar_to_int(dtype, eval_exact(op, dtype, dtype, in));
+}
+
+static bool
+same(double got, double want)
+{
+    return isnan(want) ? isnan(got) : got == want && !signbit(got) == !signbit(want);
+}
+static void
+expect(double got, double want, const char *what)
+{
+    cr_expect(same(got, want), "%s: %a, expected %a", what, got, want);
+}
+#define EXPECT(got, want) expect(got, want, #got)
+
+static const double inf = (double)INFINITY, nan_ = (double)NAN;
+static const uint8_t floats[] = {DT_f64, DT_f32, DT_f16, DT_bf16};
+
+Test(expand, functions_at_their_corners)
+{
+    for (int i = 0; i < 4; i++) {
+        uint8_t d = floats[i];
+        EXPECT(f(OP_exp, d, 0, 0), 1);
+        EXPECT(f(OP_exp, d, -0.0, 0), 1);
+        EXPECT(f(OP_exp, d, inf, 0), inf);
+        EXPECT(f(OP_exp, d, -inf, 0), 0);
+        EXPECT(f(OP_exp, d, 30000, 0), inf);
+        EXPECT(f(OP_exp, d, -30000, 0), 0);
+        EXPECT(f(OP_log, d, 1, 0), 0);
+        EXPECT(f(OP_log, d, 0, 0), -inf);
+        EXPECT(f(OP_log, d, -0.0, 0), -inf);
+        EXPECT(f(OP_log, d, -1, 0), nan_);
+        EXPECT(f(OP_log, d, inf, 0), inf);
+        EXPECT(f(OP_log, d, -inf, 0), nan_);
+        EXPECT(f(OP_sin, d, -0.0, 0), -0.0);
+        EXPECT(f(OP_sin, d, inf, 0), nan_);
+        EXPECT(f(OP_cos, d, -0.0, 0), 1);
+        EXPECT(f(OP_cos, d, -inf, 0), nan_);
+        EXPECT(f(OP_tanh, d, -0.0, 0), -0.0);
+        EXPECT(f(OP_tanh, d, inf, 0), 1);
+        EXPECT(f(OP_tanh, d, -inf, 0), -1);
+        EXPECT(f(OP_erf, d, -0.0, 0), -0.0);
+        EXPECT(f(OP_erf, d, inf, 0), 1);
+        EXPECT(f(OP_erf, d, -inf, 0), -1);
+        EXPECT(f(OP_sigmoid, d, 0, 0), 0.5);
+        EXPECT(f(OP_sigmoid, d, inf, 0), 1);
+        EXPECT(f(OP_sigmoid, d, -inf, 0), 0);
+        EXPECT(f(OP_rsqrt, d, 4, 0), 0.5);
+        EXPECT(f(OP_rsqrt, d, 0, 0), inf);
+        EXPECT(f(OP_rsqrt, d, -0.0, 0), -inf);
+        EXPECT(f(OP_rsqrt, d, inf, 0), 0);
+        EXPECT(f(OP_reciprocal, d, -0.0, 0), -inf);
+        EXPECT(f(OP_reciprocal, d, -4, 0), -0.25);
+        EXPECT(f(OP_sign, d, -0.0, 0), 0);
+        EXPECT(f(OP_sign, d, -inf, 0), -1);
+        EXPECT(f(OP_sign, d, 1e-5, 0), 1);
+    }
+}
+
+Test(expand, nan_of_any_payload_stays_nan)
+{
+    static const uint16_t ops[] = {OP_exp,  OP_log, OP_sin,     OP_cos,   OP_tanh,
+                                   OP_erf,  OP_sign, OP_sigmoid, OP_rsqrt, OP_reciprocal};
+    static const uint64_t nan32[] = {0x7fc00000, 0xffc00000, 0x7fffffff, 0x7fc00123, 0x7f800001};
+    static const uint64_t nan64[] = {0x7ff8000000000000, 0xfff8000000000000, 0x7fffffffffffffff,
+                                     0x7ff8000000000abc, 0x7ff0000000000001};
+    for (uint32_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        for (uint32_t j = 0; j < 5; j++) {
+            uint64_t r = eval_exact(ops[i], DT_f32, DT_f32, &nan32[j]);
+            cr_expect(isnan(scalar_to_double(DT_f32, r)), "%s f32", op_name(ops[i]));
+            r = eval_exact(ops[i], DT_f64, DT_f64, &nan64[j]);
+            cr_expect(isnan(scalar_to_double(DT_f64, r)), "%s f64", op_name(ops[i]));
+        }
+}
+
+// BC-09: the published values.
+Test(expand, large_arguments)
+{
+    EXPECT(f(OP_tanh, DT_f32, 50, 0), 1);
+    EXPECT(f(OP_tanh, DT_f32, 1e10, 0), 1);
+    EXPECT(f(OP_tanh, DT_f32, -1e10, 0), -1);
+    EXPECT(f(OP_tanh, DT_f64, 1e300, 0), 1);
+    EXPECT(f(OP_sigmoid, DT_f32, 89, 0), 1);
+    EXPECT(f(OP_sigmoid, DT_f32, 1000, 0), 1);
+    EXPECT(f(OP_sigmoid, DT_f32, -1000, 0), 0);
+    cr_expect_float_eq(f(OP_sin, DT_f32, 96079.33, 0), -2.633534e-07, 1e-13);
+    cr_expect_float_eq(f(OP_sin, DT_f32, 1e10, 0), -0.48750603, 1e-7);
+    cr_expect_float_eq(f(OP_sin, DT_f64, 1e22, 0), -0.8522008497671888, 2e-16);
+    EXPECT(f(OP_erf, DT_f32, 4, 0), 1);
+    EXPECT(f(OP_erf, DT_f64, 6, 0), 1);
+    EXPECT(f(OP_erf, DT_f64, -1e308, 0), -1);
+}
+
+// The double closest to a multiple of pi / 2 (Muller, "Elementary Functions", 2006), and others.
+Test(expand, reduction_of_the_hardest_arguments)
+{
+    double hardest = ldexp(6381956970095103, 797);
+    EXPECT(f(OP_sin, DT_f64, hardest, 0), 1);
+    EXPECT(f(OP_cos, DT_f64, hardest, 0), -4.6871659242546277e-19);
+    EXPECT(f(OP_sin, DT_f64, 0x1.921fb54442d18p+1, 0), 1.2246467991473532e-16);
+    EXPECT(f(OP_cos, DT_f64, 0x1.921fb54442d18p+0, 0), 6.123233995736766e-17);
+    EXPECT(f(OP_sin, DT_f64, 0x1p-1074, 0), 0x1p-1074);
+    EXPECT(f(OP_sin, DT_f32, 0x1p-149, 0), 0x1p-149);
+    cr_expect_float_eq(f(OP_sin, DT_f64, 0x1.fffffffffffffp+1023, 0), 0.004961954789184062, 1e-18);
+    cr_expect_float_eq(f(OP_sin, DT_f32, 0x1.fffffep+127, 0), -0.52187652, 6e-8);
+}
+
+Test(expand, results_reach_the_denormals_and_the_top)
+{
+    EXPECT(f(OP_exp, DT_f32, -103.9f, 0), 0x1p-149);
+    EXPECT(f(OP_exp, DT_f32, -104, 0), 0);
+    EXPECT(f(OP_exp, DT_f32, 0x1.62e43p+6f, 0), inf);
+    cr_expect(f(OP_exp, DT_f32, 0x1.62e42ep+6f, 0) < inf);
+    EXPECT(f(OP_exp, DT_f64, -745, 0), 0x1p-1074);
+    EXPECT(f(OP_exp, DT_f64, -746, 0), 0);
+    cr_expect(f(OP_exp, DT_f64, 0x1.62e42fefa39efp+9, 0) < inf);
+    EXPECT(f(OP_exp, DT_f64, 0x1.62e42fefa39f0p+9, 0), inf);
+    EXPECT(f(OP_sigmoid, DT_f32, -103.9f, 0), 0x1p-149);
+    EXPECT(f(OP_sigmoid, DT_f64, -745, 0), 0x1p-1074);
+    cr_expect_float_eq(f(OP_log, DT_f32, 0x1p-149, 0), -103.27893, 1e-5);
+    cr_expect_float_eq(f(OP_log, DT_f64, 0x1p-1074, 0), -744.4400719213812, 1e-12);
+    EXPECT(f(OP_tanh, DT_f32, 0x1p-149, 0), 0x1p-149);
+    EXPECT(f(OP_tanh, DT_f64, -0x1p-1074, 0), -0x1p-1074);
+}
+
+Test(expand, classification)
+{
+    static const double values[] = {0, -0.0, 1, 1e-42, (double)INFINITY, -(double)INFINITY,
+                                    (double)NAN};
+    for (int i = 0; i < 4; i++)
+        for (uint32_t j = 0; j < sizeof values / sizeof *values; j++) {
+            uint64_t in[3] = {scalar_from_double(floats[i], values[j])};
+            double x = values[j];
+            cr_expect_eq(eval_exact(OP_isnan, floats[i], DT_bool, in), isnan(x));
+            cr_expect_eq(eval_exact(OP_isinf, floats[i], DT_bool, in), isinf(x) != 0);
+            cr_expect_eq(eval_exact(OP_isfinite, floats[i], DT_bool, in), isfinite(x) != 0);
+        }
+    uint64_t five[3] = {5};
+    cr_expect_eq(eval_exact(OP_isnan, DT_i32, DT_bool, five), 0);
+    cr_expect_eq(eval_exact(OP_isinf, DT_u8, DT_bool, five), 0);
+    cr_expect_eq(eval_exact(OP_isfinite, DT_i64, DT_bool, five), 1);
+}
+
+// NumPy's floor_divide, remainder and fmod, as NumPy 2 gives them.
+Test(expand, float_division)
+{
+    for (int i = 0; i < 2; i++) {
+        uint8_t d = floats[i];
+        EXPECT(f(OP_floordiv, d, -7.5, 2), -4);
+        EXPECT(f(OP_mod, d, -7.5, 2), 0.5);
+        EXPECT(f(OP_fmod, d, -7.5, 2), -1.5);
+        EXPECT(f(OP_floordiv, d, 7.5, -2), -4);
+        EXPECT(f(OP_mod, d, 7.5, -2), -0.5);
+        EXPECT(f(OP_floordiv, d, -0.0, 3), -0.0);
+        EXPECT(f(OP_mod, d, -0.0, 3), 0);
+        EXPECT(f(OP_mod, d, 6, -3), -0.0);
+        EXPECT(f(OP_floordiv, d, 1, 0), inf);
+        EXPECT(f(OP_floordiv, d, -1, 0), -inf);
+        EXPECT(f(OP_floordiv, d, 0, 0), nan_);
+        EXPECT(f(OP_mod, d, 1, 0), nan_);
+        EXPECT(f(OP_fmod, d, 1, 0), nan_);
+        EXPECT(f(OP_floordiv, d, 1, inf), 0);
+        EXPECT(f(OP_floordiv, d, -1, inf), -1);
+        EXPECT(f(OP_mod, d, -1, inf), inf);
+        EXPECT(f(OP_mod, d, 1, -inf), -inf);
+        EXPECT(f(OP_floordiv, d, inf, 1), nan_);
+        EXPECT(f(OP_mod, d, inf, 1), nan_);
+        EXPECT(f(OP_mod, d, 1, nan_), nan_);
+    }
+    EXPECT(f(OP_floordiv, DT_f64, 1, 0.1), 9);
+    EXPECT(f(OP_mod, DT_f64, 1, 0.1), 0x1.9999999999996p-4);
+}
+
+static const double awkward[] = {
+    0,       -0.0,     1,       -1,     0.1,  -0.1,   2.5,    -2.5,   3,     7,        -7,      1e-40,
+    -1e-310, 0x1p-149, 1e10,    -1e10,  1e22, 3.4e38, -1e300, 0.75,   1e-5f, 16777217, 4503599,
+    (double)INFINITY,  -(double)INFINITY, (double)NAN,
+};
+enum { AWKWARD = sizeof awkward / sizeof *awkward };
+
+Test(expand, float_division_is_its_definition)
+{
+    for (uint32_t i = 0; i < AWKWARD; i++)
+        for (uint32_t j = 0; j < AWKWARD; j++) {
+            double a = awkward[i], b = awkward[j];
+            float a32 = (float)a, b32 = (float)b;
+            EXPECT(f(OP_floordiv, DT_f64, a, b), floordiv_(a, b));
+            EXPECT(f(OP_mod, DT_f64, a, b), mod_(a, b));
+            EXPECT(f(OP_fmod, DT_f64, a, b), fmod(a, b));
+            EXPECT(f(OP_floordiv, DT_f32, a, b), (double)floordiv_f(a32, b32));
+            EXPECT(f(OP_mod, DT_f32, a, b), (double)mod_f(a32, b32));
+        }
+}
+
+// Floor division from its definition, in a wider type; b != 0.
+static int64_t
+floor_of(int64_t a, int64_t b)
+{
+    int64_t q = a / b;
+    return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;
+}
+
+static void
+check_small(uint8_t dtype, int64_t a, int64_t b, int64_t low, int64_t high)
+{
+    int64_t floordiv = b ? floor_of(a, b) : 0, mod = b ? a - floordiv * b : 0;
+    int64_t fmod_ = b ? a - a / b * b : 0;
+    if (floordiv > high)
+        floordiv = low; // -128 // -1
+    bool in_range = b >= 0 && b < 8;
+    int64_t shl = in_range ? scalar_to_int(dtype, scalar_from_int(dtype, a * (1 << b))) : 0;
+    int64_t shr = in_range ? floor_of(a, 1 << b) : a < 0 ? -1 : 0;
+    cr_expect_eq(n(OP_floordiv, dtype, a, b, 0), floordiv, "%ld // %ld", a, b);
+    cr_expect_eq(n(OP_mod, dtype, a, b, 0), mod, "%ld mod %ld", a, b);
+    cr_expect_eq(n(OP_fmod, dtype, a, b, 0), fmod_, "%ld fmod %ld", a, b);
+    cr_expect_eq(n(OP_shl, dtype, a, b, 0), shl, "%ld << %ld", a, b);
+    cr_expect_eq(n(OP_shr, dtype, a, b, 0), shr, "%ld >> %ld", a, b);
+}
+
+Test(expand, all_bytes)
+{
+    for (int64_t a = -128; a < 128; a++)
+        for (int64_t b = -128; b < 128; b++)
+            check_small(DT_i8, a, b, -128, 127);
+    for (int64_t a = 0; a < 256; a += 3)
+        for (int64_t b = 0; b < 256; b++)
+            check_small(DT_u8, a, b, 0, 255);
+}
+
+// BC-10, BC-11, BC-13.
+Test(expand, integer_corners)
+{
+    const uint8_t dtypes[] = {DT_i16, DT_i32, DT_i64};
+    for (int i = 0; i < 3; i++) {
+        uint8_t d = dtypes[i], w = dtype_table[d].bits;
+        int64_t least = (int64_t)(~0ull << (w - 1)), most = ~least;
+        cr_expect_eq(n(OP_floordiv, d, least, -1, 0), least);
+        cr_expect_eq(n(OP_mod, d, least, -1, 0), 0);
+        cr_expect_eq(n(OP_fmod, d, least, -1, 0), 0);
+        cr_expect_eq(n(OP_floordiv, d, 5, 0, 0), 0);
+        cr_expect_eq(n(OP_floordiv, d, -5, 0, 0), 0);
+        cr_expect_eq(n(OP_mod, d, -5, 0, 0), 0);
+        cr_expect_eq(n(OP_floordiv, d, -7, 3, 0), -3);
+        cr_expect_eq(n(OP_mod, d, -7, 3, 0), 2);
+        cr_expect_eq(n(OP_floordiv, d, 7, -3, 0), -3);
+        cr_expect_eq(n(OP_mod, d, 7, -3, 0), -2);
+        cr_expect_eq(n(OP_floordiv, d, -7, 4, 0), -2);
+        cr_expect_eq(n(OP_mod, d, least, most, 0), most - 1);
+        cr_expect_eq(n(OP_shl, d, 1, w - 1, 0), least);
+        cr_expect_eq(n(OP_shl, d, 1, w, 0), 0);
+        cr_expect_eq(n(OP_shl, d, 1, -1, 0), 0);
+        cr_expect_eq(n(OP_shr, d, least, w - 1, 0), -1);
+        cr_expect_eq(n(OP_shr, d, least, w, 0), -1);
+        cr_expect_eq(n(OP_shr, d, most, least, 0), 0);
+        cr_expect_eq(n(OP_fma, d, most, 2, 3), 1);
+        cr_expect_eq(n(OP_clamp, d, 5, 3, 1), 1);
+        cr_expect_eq(n(OP_clamp, d, least, -2, 2), -2);
+        cr_expect_eq(n(OP_sign, d, least, 0, 0), -1);
+    }
+    cr_expect_eq(n(OP_shr, DT_u32, 0xffffffff, 32, 0), 0);
+    cr_expect_eq(n(OP_sign, DT_u64, -1, 0, 0), 1);
+}
+
+Test(expand, clamp_keeps_nan)
+{
+    for (int i = 0; i < 4; i++) {
+        uint64_t in[3] = {scalar_from_double(floats[i], (double)NAN),
+                          scalar_from_double(floats[i], 0.5), scalar_from_double(floats[i], 2)};
+        cr_expect(isnan(scalar_to_double(floats[i], eval_exact(OP_clamp, floats[i], 0, in))));
+        in[0] = scalar_from_double(floats[i], 5);
+        in[1] = scalar_from_double(floats[i], 3);
+        in[2] = scalar_from_double(floats[i], 1);
+        cr_expect_eq(eval_exact(OP_clamp, floats[i], 0, in), in[2]);
+    }
+}
+
+// One cast, `from` to `to`, as a body, expanded and run.
+static uint64_t
+expanded_cast(uint8_t from, uint8_t to, uint64_t bits)
+{
+    struct kernel k = {0};
+    vec_push(&k.inst, (struct inst){0});
+    vec_push(&k.inst, ((struct inst){.op = OP_load, .dtype = from, .level = LEVEL_ELEM}));
+    vec_push(&k.inst, ((struct inst){.op = OP_cast, .dtype = to, .a = 1, .level = LEVEL_ELEM}));
+    vec_push(&k.store, ((struct store){.value = 2}));
+    kernel_expand(&k);
+    uint64_t v[64] = {0, bits};
+    cr_assert_lt(k.inst.n, 64);
+    for (uint32_t i = 2; i < k.inst.n; i++) {
+        const struct inst *in = &k.inst.at[i];
+        uint8_t dtype = k.inst.at[in->op == OP_where ? in->b : in->a].dtype;
+        v[i] = in->op == OP_literal
+                   ? in->bits
+                   : eval_primitive(in->op, dtype, in->dtype, v[in->a], v[in->b], v[in->c]);
+        bool narrow = dtype == DT_f16 || dtype == DT_bf16;
+        cr_expect(in->op != OP_cast || !narrow || in->dtype == DT_f32);
+        narrow = in->dtype == DT_f16 || in->dtype == DT_bf16;
+        cr_expect(in->op != OP_cast || !narrow || dtype == DT_f32);
+    }
+    uint64_t r = v[k.store.at[0].value];
+    kernel_free_body(&k);
+    return r;
+}
+
+// Casts by way of f32 round once, as the direct conversion does.
+Test(expand, casts_round_once)
+{
+    uint64_t state = 7;
+    for (uint8_t from = DT_f64; from < DT_COUNT; from++)
+        for (uint8_t to = DT_f64; to < DT_COUNT; to++)
+            for (int i = 0; i < 2000; i++) {
+                state = state * 6364136223846793005ull + 1442695040888963407ull;
+                uint64_t bits = state >> (64 - dtype_table[from].bits);
+                if (i % 2) // few bits set: near the halfway cases
+                    bits &= (bits << 1) | (bits >> 9);
+                bits = from == DT_bool ? bits & 1 : bits;
+                uint64_t want = eval_primitive(OP_cast, from, to, bits, 0, 0);
+                uint64_t got = expanded_cast(from, to, bits);
+                bool both_nan = dtype_is_float(to) && isnan(scalar_to_double(to, got)) &&
+                                isnan(scalar_to_double(to, want));
+                cr_expect(got == want || both_nan, "%s to %s of %lx: %lx, expected %lx",
+                          dtype_name(from), dtype_name(to), bits, got, want);
+            }
+    // Midpoints of bf16 and f16 with a last bit far below.
+    EXPECT(scalar_to_double(DT_bf16, expanded_cast(DT_f64, DT_bf16,
+                                                   scalar_from_double(DT_f64, 1 + 0x1p-8 + 0x1p-50))),
+           1 + 0x1p-7);
+    EXPECT(scalar_to_double(DT_f16, expanded_cast(DT_f64, DT_f16,
+                                                  scalar_from_double(DT_f64, 1 + 0x1p-11 + 0x1p-50))),
+           1 + 0x1p-10);
+    EXPECT(scalar_to_double(DT_bf16, expanded_cast(DT_i64, DT_bf16, (1ull << 62) + (1ull << 54) + 1)),
+           0x1p62 + 0x1p55);
+    EXPECT(scalar_to_double(DT_bf16, expanded_cast(DT_u64, DT_bf16, (1ull << 63) + (1ull << 55))),
+           0x1p63);
+}
+
+// sigmoid(x) stored, and exp(x) and its double summed over R; then a row value at stage 1.
+static void
+make_body(struct kernel *k)
+{
+    *k = (struct kernel){.naxis = 2, .nred = 1, .nstage = 2};
+    vec_push(&k->inst, (struct inst){0});
+    vec_push(&k->inst, ((struct inst){.op = OP_load, .dtype = DT_f32, .level = LEVEL_ELEM,
+                                      .origin = 3}));
+    vec_push(&k->inst, ((struct inst){.op = OP_exp, .dtype = DT_f32, .a = 1, .level = LEVEL_ELEM,
+                                      .origin = 4}));
+    vec_push(&k->inst, ((struct inst){.op = OP_exp, .dtype = DT_f32, .a = 1, .level = LEVEL_ELEM,
+                                      .origin = 5}));
+    vec_push(&k->inst, ((struct inst){.op = OP_result, .dtype = DT_f32, .level = LEVEL_ROW,
+                                      .stage = 1}));
+    vec_push(&k->inst, ((struct inst){.op = OP_log, .dtype = DT_f32, .a = 4, .level = LEVEL_ROW,
+                                      .stage = 1, .origin = 6}));
+    vec_push(&k->inst, ((struct inst){.op = OP_fma, .dtype = DT_f32, .a = 5, .b = 3, .c = 1,
+                                      .level = LEVEL_ELEM, .stage = 1, .origin = 7}));
+    vec_push(&k->acc, ((struct acc){.op = OP_sum, .dtype = DT_f32, .value = 2}));
+    vec_push(&k->store, ((struct store){.value = 6, .stage = 1, .level = LEVEL_ELEM}));
+}
+
+Test(expand, bodies_keep_levels_stages_and_origins)
+{
+    struct kernel k;
+    make_body(&k);
+    kernel_expand(&k);
+    uint32_t stored = k.store.at[0].value, fma = 0;
+    for (uint32_t i = 1; i < k.inst.n; i++) {
+        const struct inst *in = &k.inst.at[i];
+        cr_expect(in->op == OP_fma || !(op_table[in->op].flags & OPF_EXPAND));
+        cr_expect(in->a < i && in->b < i && in->c < i);
+        uint8_t level = 0, stage = 0;
+        const uint32_t operand[] = {in->a, in->b, in->c};
+        for (int j = 0; j < 3 && in->a; j++) {
+            const struct inst *o = &k.inst.at[operand[j]];
+            level = o->level > level ? o->level : level;
+            stage = o->stage > stage ? o->stage : stage;
+        }
+        if (in->a) {
+            cr_expect_eq(in->level, level);
+            cr_expect_eq(in->stage, stage);
+            cr_expect(in->origin >= 4);
+        }
+        for (uint32_t j = 1; j < i; j++) { // nothing twice
+            const struct inst *o = &k.inst.at[j];
+            cr_expect(o->op != in->op || o->dtype != in->dtype || o->a != in->a ||
+                      o->b != in->b || o->c != in->c || o->bits != in->bits);
+        }
+        fma += in->op == OP_fma;
+    }
+    cr_expect(fma > 5);
+    cr_expect_eq(k.inst.at[stored].op, OP_fma);
+    cr_expect_eq(k.inst.at[stored].b, k.acc.at[0].value); // the two exps became one
+    cr_expect_eq(k.inst.at[k.inst.at[stored].a].level, LEVEL_ROW);
+    kernel_free_body(&k);
+}
+
+Test(expand, literals_fold)
+{
+    struct kernel k = {0};
+    vec_push(&k.inst, (struct inst){0});
+    vec_push(&k.inst, ((struct inst){.op = OP_load, .dtype = DT_i32, .level = LEVEL_ELEM}));
+    vec_push(&k.inst, ((struct inst){.op = OP_literal, .dtype = DT_i32, .bits = 3}));
+    vec_push(&k.inst, ((struct inst){.op = OP_shl, .dtype = DT_i32, .a = 1, .b = 2,
+                                     .level = LEVEL_ELEM}));
+    vec_push(&k.store, ((struct store){.value = 3}));
+    kernel_expand(&k);
+    const struct inst *r = &k.inst.at[k.store.at[0].value];
+    cr_expect_eq(r->op, OP_shl_raw);
+    cr_expect_eq(r->a, 1);
+    cr_expect_eq(k.inst.at[r->b].bits, 3);
+    kernel_free_body(&k);
+}
