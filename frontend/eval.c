@@ -412,6 +412,8 @@ eval_count_op(fc_context *ctx)
     if (ctx->eager)
         return;
     ctx->unflushed++;
+    if (ctx->held_bytes < ctx->held_before)
+        ctx->held_before = ctx->held_bytes; // what outlived the last flush has gone since
     if (ctx->unflushed >= ctx->flush_ops || ctx->held_bytes - ctx->held_before > ctx->flush_bytes)
         eval_flush(ctx);
 }

@@ -3,8 +3,7 @@
 //   generate source              the bodies of the op functions, over frontend/call.h
 // so that a new row of a table is in the public interface at once. How a row becomes a function:
 // operands first (none: the context; any number: array and count), then the attributes in the
-// schema's order, except that a `bits` attribute, a number, comes before arrays. Lists of integers
-// that follow each other share one count.
+// schema's order, arrays with their lengths, except that a `bits` attribute, a number, comes first.
 #include "ir/dtype.h"
 #include "ir/ops.h"
 
@@ -57,21 +56,6 @@ operand(const struct op_info *op, int i)
     return op->arity == 1 ? "x" : operand_name[i];
 }
 
-static bool
-shares_count(const struct schema *s, int i) // a list of integers followed by another
-{
-    return is_type(s, i, "ints") && is_type(s, i + 1, "ints");
-}
-
-static void
-print_count_name(const struct schema *s, int i)
-{
-    if (is_type(s, i - 1, "ints") || shares_count(s, i))
-        printf("n");
-    else
-        printf("n%s", s->field[i].name);
-}
-
 static void
 print_parameter(const struct schema *s, int i)
 {
@@ -86,13 +70,8 @@ print_parameter(const struct schema *s, int i)
         printf(", fc_dtype %s", name);
     else if (is_type(s, i, "dims"))
         printf(", const fc_dim *%s, int rank", name);
-    else if (is_type(s, i, "ints")) {
-        printf(", const int64_t *%s", name);
-        if (!shares_count(s, i)) {
-            printf(", int ");
-            print_count_name(s, i);
-        }
-    }
+    else if (is_type(s, i, "ints"))
+        printf(", const int64_t *%s, int n%s", name, name);
 }
 
 static const char *
@@ -236,17 +215,12 @@ static void
 print_attribute_call(const struct schema *s, int i)
 {
     const char *name = s->field[i].name, *type = s->field[i].type;
-    printf("    call_%s(&call, %s", type, name);
-    if (!strcmp(type, "ints")) {
-        printf(", ");
-        int last = i;
-        while (shares_count(s, last))
-            last++;
-        print_count_name(s, last);
-    } else if (!strcmp(type, "dims")) {
-        printf(", rank");
-    }
-    printf(");\n");
+    if (!strcmp(type, "ints"))
+        printf("    call_ints(&call, %s, n%s);\n", name, name);
+    else if (!strcmp(type, "dims"))
+        printf("    call_dims(&call, %s, rank);\n", name);
+    else
+        printf("    call_%s(&call, %s);\n", type, name);
 }
 
 static void

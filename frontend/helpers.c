@@ -71,5 +71,6 @@ fc_slice_axis_at(const char *file, int line, fc_tensor x, int axis, int64_t star
     }
     if (rank >= 0 && (at < 0 || at >= rank))
         rank = MAX_RANK + 1; // refused by slice
-    return fc_slice_at(file, line, x, first, last, by, rank < 0 ? 0 : rank);
+    int n = rank < 0 ? 0 : rank;
+    return fc_slice_at(file, line, x, first, n, last, n, by, n);
 }

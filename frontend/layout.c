@@ -35,7 +35,7 @@ layout_fill(const fc_context *ctx, struct layout *l, const int64_t *stride)
             l->bytes < (int64_t)1 << 48;
     if (empty)
         l->count = l->bytes = 0;
-    if (!l->dense && !empty)
+    if (!fits || (!l->dense && !empty))
         return fits;
     l->dense = true;
     for (int64_t i = l->rank, run = 1; i-- > 0;) {
