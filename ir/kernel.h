@@ -155,7 +155,10 @@ struct schedule {
     uint8_t vec;        // lanes; 16, or 64 for bodies of 8-bit types only
     uint8_t unroll;     // vectors in flight per step
     uint8_t streaming_store;
-    uint8_t transpose;  // pointwise: axis + 1 along which some access runs when it is not the last
+    uint8_t transpose;  // pointwise: axis + 1 along which some access runs when it is not the last;
+                        // contract: 1: m and n (and so a and b) change roles
+    uint8_t rows;       // contract: the register tile is rows x (unroll vectors of vec lanes)
+    uint8_t pack;       // contract: 1: a is packed, 2: b is packed
     uint16_t tile[3];   // column: strip width; contract: mc, nc, kc; pointwise transposed: tile
     int64_t chunk;      // elements of the vector axis per task unit (a multiple of vec)
     int64_t units;      // task units: the range that threads divide among themselves

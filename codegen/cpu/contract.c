@@ -1,0 +1,309 @@
+// contract.c: the contraction class: C[batch, m, n] = sum over k of A[batch, m, k] B[batch, k, n].
+//
+// A unit is a tile of C, mc x nc of one batch. A unit goes through k in panels of kc; per panel:
+//
+//   B of the panel is packed into scratch, nc / (vecs * lanes) micro-panels of [kc][vecs * lanes]
+//   (or read where it lies);
+//   for each group of `rows` rows: A is packed, [kc][width] (or read where it lies);
+//     for each micro-panel of B: micro() adds rows x vecs vectors to their accumulators in scratch,
+//     and after the last panel the epilogue runs over them, row by row, vectors along n.
+//
+// An element's chain of fused multiply-adds thus runs over k in order, whatever the tile, and its
+// accumulator passes through memory unrounded between panels. Nothing is split along k.
+//
+// When k fits one panel, one register tile of accumulators is enough (it stays in the first-level
+// cache), and B stays packed from a unit to the next while these have the same columns: units are
+// numbered with m fastest.
+//
+// schedule.transpose swaps the roles of m and n (and a and b): then vectors run along m.
+#include "codegen/cpu/contract.h"
+
+#include "ir/base/check.h"
+#include "passes/schedule_contract.h"
+
+enum { MAX_TILE_VECS = 16 };
+
+struct contract {
+    struct emitter *e;
+    struct contract_tile tile;
+    uint8_t dtype;
+    uint32_t m, n, k;     // axes
+    uint32_t a, b;        // instructions
+    uint32_t nresult;     // OP_result instructions, and the values of the stores
+    uint32_t *result, *value;
+    const char *M, *N, *K, *mc, *nc, *kc; // operands
+    struct contract_layout at;            // of scratch
+    const char *c_row, *c_column;         // at's, as operands
+};
+
+// A unit: its batch and bounds, as operands.
+struct unit {
+    struct emit_scope *batch;
+    const char *m0, *m1, *n0, *n1;
+    const char *k0, *steps; // the panel
+    const char *more, *last; // i64 not the first panel; i1 the last one
+};
+
+// ---- set-up
+
+static void
+find_results(struct contract *c)
+{
+    struct emitter *e = c->e;
+    c->result = arena_alloc(&e->mem, e->kernel.inst.n * sizeof *c->result);
+    c->value = arena_alloc(&e->mem, (e->kernel.store.n + 1) * sizeof *c->value);
+    for (uint32_t i = 1; i < e->kernel.inst.n; i++)
+        if (e->kernel.inst.at[i].op == OP_result)
+            c->result[c->nresult++] = i;
+    for (uint32_t i = 0; i < e->kernel.store.n; i++)
+        c->value[i] = e->kernel.store.at[i].value;
+}
+
+static void
+set_tile(struct contract *c)
+{
+    const struct schedule *s = c->e->sched;
+    uint32_t lanes = s->vec, size = dtype_size(c->dtype);
+    const char *type = dtype_table[c->dtype].llvm;
+    bool is_float = dtype_is_float(c->dtype);
+    c->tile = (struct contract_tile){
+        .type = type,
+        .vec = emit_text(c->e, "<%u x %s>", lanes, type),
+        .mangle = emit_text(c->e, "v%u%c%u", lanes, is_float ? 'f' : 'i', size * 8),
+        .size = size, .lanes = lanes, .rows = s->rows, .vecs = s->unroll,
+        .width = c->at.width, .is_float = is_float,
+        .pack_a = s->pack & PACK_A, .pack_b = (s->pack & PACK_B) != 0,
+    };
+    CHECK(c->tile.vecs <= MAX_TILE_VECS, "%u vectors in a tile", c->tile.vecs);
+}
+
+static void
+contract_set_up(struct contract *c, struct emitter *e)
+{
+    const struct kernel *k = &e->kernel;
+    bool swap = e->sched->transpose != 0;
+    c->e = e;
+    c->dtype = k->acc.at[k->contraction.acc].dtype;
+    c->k = k->naxis - 1u;
+    c->m = k->naxis - (swap ? 2u : 3u);
+    c->n = k->naxis - (swap ? 3u : 2u);
+    c->a = swap ? k->contraction.b : k->contraction.a;
+    c->b = swap ? k->contraction.a : k->contraction.b;
+    c->M = emit_num(e, k->axis[c->m].extent);
+    c->N = emit_num(e, k->axis[c->n].extent);
+    c->K = emit_num(e, k->axis[c->k].extent);
+    c->mc = emit_num(e, e->sched->tile[0]);
+    c->nc = emit_num(e, e->sched->tile[1]);
+    c->kc = emit_num(e, e->sched->tile[2]);
+    c->at = contract_layout(e->sched, dtype_size(c->dtype), k->axis[c->k].extent);
+    c->c_row = emit_num(e, c->at.c_row);
+    c->c_column = emit_num(e, c->at.c_column);
+    set_tile(c);
+    find_results(c);
+}
+
+// ---- factors
+
+// The address of a direct factor's element at the point bound, or of the panel in scratch.
+static const char *
+factor_address(struct contract *c, struct unit *u, uint32_t inst, uint32_t axis, const char *at)
+{
+    struct emit_scope s = emit_scope(c->e, u->batch, 1);
+    emit_bind(&s, axis, EMIT_UNIFORM, at);
+    emit_bind(&s, c->k, EMIT_UNIFORM, u->k0);
+    return emit_address(c->e, &s, c->e->kernel.inst.at[inst].aux);
+}
+
+static const char *
+factor_stride(struct contract *c, uint32_t inst, uint32_t axis)
+{
+    const struct kernel *k = &c->e->kernel;
+    return emit_stride(c->e, k->access.at[k->inst.at[inst].aux].stride[axis]);
+}
+
+static const char *
+pack_a(struct contract *c, struct unit *u, const char *row)
+{
+    const struct contract_tile *t = &c->tile;
+    const char *end = emit_add(c->e, row, emit_text(c->e, "%u", t->rows));
+    struct contract_pack p = {
+        .inst = c->a, .free_axis = c->m, .k_axis = c->k, .width = t->width, .rows = t->rows,
+        .first = row, .end = emit_min(c->e, end, u->m1), .k = u->k0, .steps = u->steps,
+        .dst = emit_scratch(c->e, c->at.a_at),
+    };
+    contract_pack(c->e, u->batch, t, &p);
+    return p.dst;
+}
+
+// Micro-panels of B, one after the other, kc * columns elements apart.
+static void
+pack_b(struct contract *c, struct unit *u)
+{
+    struct emitter *e = c->e;
+    const struct contract_tile *t = &c->tile;
+    uint32_t columns = t->vecs * t->lanes;
+    struct emit_loop l;
+    emit_loop_open(e, &l, u->n0, u->n1, emit_text(e, "%u", columns));
+    emit_loop_body(e, &l);
+    struct contract_pack p = {
+        .inst = c->b, .free_axis = c->n, .k_axis = c->k, .width = columns, .rows = columns,
+        .first = l.index, .end = u->n1, .k = u->k0, .steps = u->steps,
+    };
+    const char *at = emit_mul(e, emit_op(e, "sub i64 %s, %s", l.index, u->n0), c->kc);
+    p.dst = emit_ptr(e, emit_scratch(e, c->at.b_at), at, t->type);
+    contract_pack(e, u->batch, t, &p);
+    emit_loop_close(e, &l, NULL);
+}
+
+// ---- the epilogue over one register tile
+
+static void
+epilogue(struct contract *c, struct unit *u, const char *row, const char *column, const char *acc)
+{
+    struct emitter *e = c->e;
+    const struct contract_tile *t = &c->tile;
+    struct emit_scope at[MAX_TILE_VECS];
+    for (uint32_t v = 0; v < t->vecs; v++) {
+        at[v] = emit_scope(e, u->batch, t->lanes);
+        const char *n = emit_add(e, column, emit_text(e, "%u", v * t->lanes));
+        const char *left = emit_op(e, "sub i64 %s, %s", u->n1, n);
+        left = emit_op(e, "call i64 @llvm.smax.i64(i64 %s, i64 0)", left);
+        emit_bind(&at[v], c->n, EMIT_LANES, n);
+        at[v].mask = emit_tail_mask(e, t->lanes, left);
+        emit_hoist(e, &at[v], c->value, e->kernel.store.n);
+    }
+    struct emit_loop l;
+    const char *end = emit_add(e, row, emit_text(e, "%u", t->rows));
+    emit_loop_open(e, &l, row, emit_min(e, end, u->m1), "1");
+    emit_loop_body(e, &l);
+    const char *r = emit_op(e, "sub i64 %s, %s", l.index, row);
+    const char *in = emit_mul(e, r, emit_text(e, "%u", t->vecs));
+    for (uint32_t v = 0; v < t->vecs; v++) {
+        struct emit_scope s = emit_scope(e, &at[v], t->lanes);
+        s.mask = at[v].mask;
+        emit_bind(&s, c->m, EMIT_UNIFORM, l.index);
+        const char *p = emit_ptr(e, acc, emit_add(e, in, emit_text(e, "%u", v)), t->vec);
+        const char *sum = emit_load_raw(e, c->dtype, t->lanes, p, NULL, t->lanes * t->size);
+        for (uint32_t i = 0; i < c->nresult; i++)
+            emit_set(&s, c->result[i], sum);
+        for (uint32_t i = 0; i < e->kernel.store.n; i++)
+            emit_store(e, &s, &e->kernel.store.at[i], 0);
+    }
+    emit_loop_close(e, &l, NULL);
+}
+
+// ---- loops
+
+// One register tile: row and column are its first indices, a its factor's address.
+static void
+register_tile(struct contract *c, struct unit *u, const char *row, const char *column,
+              const char *a)
+{
+    struct emitter *e = c->e;
+    const struct contract_tile *t = &c->tile;
+    const char *down = emit_op(e, "sub i64 %s, %s", row, u->m0);
+    const char *across = emit_op(e, "sub i64 %s, %s", column, u->n0);
+    const char *at = emit_add(e, emit_mul(e, down, c->c_row), emit_mul(e, across, c->c_column));
+    const char *acc = emit_ptr(e, emit_scratch(e, c->at.c_at), at, t->type);
+    const char *am = "0", *ak = "0", *bk = "0", *b;
+    if (!t->pack_a)
+        am = factor_stride(c, c->a, c->m), ak = factor_stride(c, c->a, c->k);
+    if (t->pack_b) {
+        b = emit_ptr(e, emit_scratch(e, c->at.b_at), emit_mul(e, across, c->kc), t->type);
+    } else {
+        b = factor_address(c, u, c->b, c->n, column);
+        bk = factor_stride(c, c->b, c->k);
+    }
+    const char *rows = emit_op(e, "sub i64 %s, %s", u->m1, row);
+    const char *columns = emit_op(e, "sub i64 %s, %s", u->n1, column);
+    emit_line(e, "call void @micro(ptr %s, i64 %s, i64 %s, i64 %s, ptr %s, i64 %s, i64 %s, i64 %s, "
+                 "ptr %s, i64 %s)", a, am, ak, rows, b, bk, columns, u->steps, acc, u->more);
+    const char *end = emit_if(e, u->last);
+    epilogue(c, u, row, column, acc);
+    emit_endif(e, end);
+}
+
+static void
+row_groups(struct contract *c, struct unit *u)
+{
+    struct emitter *e = c->e;
+    struct emit_loop rows, columns;
+    emit_loop_open(e, &rows, u->m0, u->m1, emit_text(e, "%u", c->tile.rows));
+    emit_loop_body(e, &rows);
+    const char *a = c->tile.pack_a ? pack_a(c, u, rows.index)
+                                   : factor_address(c, u, c->a, c->m, rows.index);
+    emit_loop_open(e, &columns, u->n0, u->n1, emit_text(e, "%u", c->tile.vecs * c->tile.lanes));
+    emit_loop_body(e, &columns);
+    register_tile(c, u, rows.index, columns.index, a);
+    emit_loop_close(e, &columns, NULL);
+    emit_loop_close(e, &rows, NULL);
+}
+
+// All panels of k. fresh: i1, B of this unit is not the one packed last.
+static void
+panels(struct contract *c, struct unit *u, const char *fresh)
+{
+    struct emitter *e = c->e;
+    struct emit_loop l;
+    emit_loop_open(e, &l, "0", c->K, c->kc);
+    emit_loop_body(e, &l);
+    const char *left = emit_op(e, "sub i64 %s, %s", c->K, l.index);
+    u->k0 = l.index;
+    u->steps = emit_min(e, left, c->kc);
+    u->more = l.index;
+    u->last = emit_op(e, "icmp sle i64 %s, %s", left, c->kc);
+    if (c->tile.pack_b) {
+        const char *more = emit_op(e, "icmp sgt i64 %s, %s", c->K, c->kc);
+        const char *end = emit_if(e, emit_op(e, "or i1 %s, %s", more, fresh));
+        pack_b(c, u);
+        emit_endif(e, end);
+    }
+    row_groups(c, u);
+    emit_loop_close(e, &l, NULL);
+}
+
+// Batch and bounds of unit `index`. Returns the number of its columns of B among all.
+static const char *
+decode_unit(struct contract *c, const char *index, struct emit_scope *batch, struct unit *u)
+{
+    struct emitter *e = c->e;
+    const struct kernel *k = &e->kernel;
+    int64_t mc = e->sched->tile[0], nc = e->sched->tile[1];
+    const char *down = emit_num(e, (k->axis[c->m].extent + mc - 1) / mc);
+    const char *across = emit_num(e, (k->axis[c->n].extent + nc - 1) / nc);
+    const char *strip = emit_op(e, "udiv i64 %s, %s", index, down);
+    const char *row = emit_op(e, "urem i64 %s, %s", index, down);
+    const char *which = emit_op(e, "udiv i64 %s, %s", strip, across);
+    const char *column = emit_op(e, "urem i64 %s, %s", strip, across);
+    const char *at[MAX_AXES];
+    emit_decode(e, which, 0, k->naxis - 3u, at);
+    for (uint32_t i = 0; i + 3 < k->naxis; i++)
+        emit_bind(batch, i, EMIT_UNIFORM, at[i]);
+    u->batch = batch;
+    u->m0 = emit_mul(e, row, c->mc);
+    u->m1 = emit_min(e, emit_add(e, u->m0, c->mc), c->M);
+    u->n0 = emit_mul(e, column, c->nc);
+    u->n1 = emit_min(e, emit_add(e, u->n0, c->nc), c->N);
+    return strip;
+}
+
+bool
+cpu_contract(struct emitter *e)
+{
+    struct contract c = {0};
+    struct emit_loop units;
+    contract_set_up(&c, e);
+    contract_micro(&c.tile, e->text);
+    emit_function(e, "kernel");
+    emit_loop_open(e, &units, "%begin", "%end", "1");
+    const char *packed = emit_carry(e, &units, "i64", "-1");
+    emit_loop_body(e, &units);
+    struct emit_scope batch = emit_scope(e, NULL, 1);
+    struct unit u = {0};
+    const char *strip = decode_unit(&c, units.index, &batch, &u);
+    emit_hoist(e, &batch, NULL, UINT32_MAX);
+    panels(&c, &u, emit_op(e, "icmp ne i64 %s, %s", strip, packed));
+    emit_loop_close(e, &units, &strip);
+    emit_function_end(e);
+    return true;
+}

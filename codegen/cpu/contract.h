@@ -1,0 +1,30 @@
+// contract.h: what the parts of the contraction class (contract*.c) share.
+#ifndef FUSEC_CODEGEN_CPU_CONTRACT_H
+#define FUSEC_CODEGEN_CPU_CONTRACT_H
+
+#include "codegen/cpu/emit.h"
+
+// The register tile: rows of A by vecs vectors along B's free axis.
+struct contract_tile {
+    const char *type, *vec, *mangle; // of the accumulator: "float", "<16 x float>", "v16f32"
+    uint32_t size, lanes;            // bytes of an element, elements of a vector
+    uint32_t rows, vecs;
+    uint32_t width;                  // elements that a packed A holds per step of k (>= rows)
+    bool is_float, pack_a, pack_b;
+};
+
+// Appends the function `micro` to the text; see contract_micro.c.
+void contract_micro(const struct contract_tile *t, struct str *text);
+
+// A factor while it is packed: the instruction's values at points first <= p < end of its free axis
+// and k <= q < k + steps, written to dst as [steps][width] elements of the accumulator's type.
+struct contract_pack {
+    uint32_t inst, free_axis, k_axis;
+    uint32_t width;  // a multiple of the lanes; what is beyond end holds anything
+    uint32_t rows;   // of width, how many are ever used
+    const char *first, *end, *k, *steps, *dst; // operands; end - first >= 1
+};
+void contract_pack(struct emitter *e, struct emit_scope *up, const struct contract_tile *t,
+                   const struct contract_pack *p);
+
+#endif

@@ -1,0 +1,232 @@
+// contract_pack.c: writes a panel of a factor of a contraction in the order in which the innermost
+// loop reads it: [k][width]. The factor's instructions (load, cast, scale: the prologue) run here,
+// once per element and panel.
+//
+// Which way the vectors lie is the factor's layout's business: where its loads run along k, vectors
+// are taken along k, one for each of `lanes` points of the free axis, and transposed in registers;
+// else they are taken along the free axis. Lanes past the end of k are masked. Points past the end
+// of the free axis are masked, or repeat the last point; both are in bounds, and what they give is
+// never stored in the end.
+#include "codegen/cpu/contract.h"
+
+#include "ir/base/check.h"
+
+enum { MAX_LANES = 64, MAX_VECS = 32 };
+#ifndef PREFETCH
+#define PREFETCH 256
+#endif
+
+// ---- transposition
+//
+// lanes rows of lanes elements. Within each 128-bit block by unpacking, then whole blocks among
+// rows: every step is one shuffle of two registers with an immediate on x86.
+struct transpose {
+    struct emitter *e;
+    const struct contract_tile *t;
+    const char *v[MAX_LANES];
+};
+
+// A shuffle of x and y; index i of the result is index[i] of x ++ y.
+static const char *
+shuffle(const struct transpose *s, const char *x, const char *y, const uint32_t *index)
+{
+    struct str mask = {0};
+    for (uint32_t i = 0; i < s->t->lanes; i++)
+        str_printf(&mask, "%si32 %u", i ? ", " : "", index[i]);
+    const char *r = emit_op(s->e, "shufflevector %s %s, %s %s, <%u x i32> <%s>", s->t->vec, x,
+                            s->t->vec, y, s->t->lanes, str_text(&mask));
+    str_free(&mask);
+    return r;
+}
+
+// Interleaves the low (high) halves of each 128-bit block of x and y in units of `unit` elements.
+static const char *
+unpack(const struct transpose *s, const char *x, const char *y, uint32_t unit, bool high)
+{
+    uint32_t index[MAX_LANES], block = 16 / s->t->size;
+    for (uint32_t i = 0; i < s->t->lanes; i++) {
+        uint32_t in = i % block, pair = in / (2 * unit);
+        uint32_t from = i - in + (high ? block / 2 : 0) + pair * unit + in % unit;
+        index[i] = from + (in / unit % 2 ? s->t->lanes : 0);
+    }
+    return shuffle(s, x, y, index);
+}
+
+// Four blocks picked from x ++ y.
+static const char *
+blocks(const struct transpose *s, const char *x, const char *y, const uint32_t *pick)
+{
+    uint32_t index[MAX_LANES], block = 16 / s->t->size;
+    for (uint32_t i = 0; i < s->t->lanes; i++)
+        index[i] = pick[i / block] * block + i % block;
+    return shuffle(s, x, y, index);
+}
+
+// Rows r .. r + block - 1: afterwards row r + j holds, in block b, column b * block + j of them all.
+static void
+transpose_in_blocks(struct transpose *s, uint32_t r)
+{
+    const char **v = s->v + r;
+    if (s->t->size == 8) {
+        const char *lo = unpack(s, v[0], v[1], 1, false), *hi = unpack(s, v[0], v[1], 1, true);
+        v[0] = lo, v[1] = hi;
+        return;
+    }
+    const char *a = unpack(s, v[0], v[1], 1, false), *b = unpack(s, v[0], v[1], 1, true);
+    const char *c = unpack(s, v[2], v[3], 1, false), *d = unpack(s, v[2], v[3], 1, true);
+    v[0] = unpack(s, a, c, 2, false), v[1] = unpack(s, a, c, 2, true);
+    v[2] = unpack(s, b, d, 2, false), v[3] = unpack(s, b, d, 2, true);
+}
+
+// Rows j, j + block, …: whole blocks are transposed among them.
+static void
+transpose_blocks(struct transpose *s, uint32_t j)
+{
+    static const uint32_t low[4] = {0, 1, 4, 5}, high[4] = {2, 3, 6, 7};
+    static const uint32_t even[4] = {0, 2, 4, 6}, odd[4] = {1, 3, 5, 7};
+    static const uint32_t first[2] = {0, 2}, second[2] = {1, 3};
+    uint32_t block = 16 / s->t->size, n = s->t->lanes / block;
+    const char **v = s->v + j;
+    if (n == 2) {
+        const char *x = blocks(s, v[0], v[block], first), *y = blocks(s, v[0], v[block], second);
+        v[0] = x, v[block] = y;
+        return;
+    }
+    if (n < 4)
+        return;
+    const char *ab0 = blocks(s, v[0], v[block], low), *ab1 = blocks(s, v[0], v[block], high);
+    const char *cd0 = blocks(s, v[2 * block], v[3 * block], low);
+    const char *cd1 = blocks(s, v[2 * block], v[3 * block], high);
+    v[0] = blocks(s, ab0, cd0, even), v[block] = blocks(s, ab0, cd0, odd);
+    v[2 * block] = blocks(s, ab1, cd1, even), v[3 * block] = blocks(s, ab1, cd1, odd);
+}
+
+static void
+transpose(struct transpose *s)
+{
+    uint32_t block = 16 / s->t->size;
+    for (uint32_t r = 0; r < s->t->lanes; r += block)
+        transpose_in_blocks(s, r);
+    for (uint32_t j = 0; j < block; j++)
+        transpose_blocks(s, j);
+}
+
+// ---- the two ways
+
+// The access of a load that the factor needs and that runs along k, not along the free axis; or
+// NONE.
+enum { NONE = UINT32_MAX };
+static uint32_t
+access_along_k(const struct emitter *e, const struct contract_pack *p)
+{
+    const struct kernel *k = &e->kernel;
+    uint32_t found = NONE;
+    bool *needed = xcalloc(k->inst.n, sizeof *needed);
+    needed[p->inst] = true;
+    for (uint32_t i = p->inst; i > 0; i--) {
+        const struct inst *in = &k->inst.at[i];
+        if (!needed[i])
+            continue;
+        needed[in->a] = needed[in->b] = needed[in->c] = true;
+        if (in->op != OP_load)
+            continue;
+        const int64_t *stride = k->access.at[in->aux].stride;
+        int64_t along = stride[p->free_axis];
+        if (stride[p->k_axis] == 1 && along != 0 && along != 1)
+            found = in->aux;
+    }
+    xfree(needed);
+    return found;
+}
+
+// Element `index` (i64 operand) of the panel.
+static const char *
+panel(struct emitter *e, const struct contract_tile *t, const struct contract_pack *p,
+      const char *index)
+{
+    return emit_ptr(e, p->dst, index, t->type);
+}
+
+static void
+pack_along(struct emitter *e, struct emit_scope *up, const struct contract_tile *t,
+           const struct contract_pack *p)
+{
+    uint32_t nvec = p->width / t->lanes;
+    uint8_t dtype = e->kernel.inst.at[p->inst].dtype;
+    CHECK(nvec <= MAX_VECS, "a panel of %u vectors", nvec);
+    struct emit_scope column[MAX_VECS];
+    for (uint32_t v = 0; v < nvec; v++) {
+        column[v] = emit_scope(e, up, t->lanes);
+        const char *at = emit_add(e, p->first, emit_text(e, "%u", v * t->lanes));
+        const char *left = emit_op(e, "sub i64 %s, %s", p->end, at);
+        left = emit_op(e, "call i64 @llvm.smax.i64(i64 %s, i64 0)", left);
+        emit_bind(&column[v], p->free_axis, EMIT_LANES, at);
+        column[v].mask = emit_tail_mask(e, t->lanes, left);
+        emit_hoist(e, &column[v], &p->inst, 1);
+    }
+    struct emit_loop l;
+    emit_loop_open(e, &l, "0", p->steps, "1");
+    emit_loop_body(e, &l);
+    const char *at = emit_mul(e, l.index, emit_text(e, "%u", p->width));
+    for (uint32_t v = 0; v < nvec; v++) {
+        struct emit_scope s = emit_scope(e, &column[v], t->lanes);
+        emit_bind(&s, p->k_axis, EMIT_UNIFORM, emit_add(e, p->k, l.index));
+        const char *to = panel(e, t, p, emit_add(e, at, emit_text(e, "%u", v * t->lanes)));
+        emit_store_raw(e, dtype, t->lanes, to, emit_value(e, &s, p->inst), NULL,
+                       t->lanes * t->size);
+    }
+    emit_loop_close(e, &l, NULL);
+}
+
+static void
+pack_transposed(struct emitter *e, struct emit_scope *up, const struct contract_tile *t,
+                const struct contract_pack *p, uint32_t access)
+{
+    uint8_t dtype = e->kernel.inst.at[p->inst].dtype;
+    uint32_t used = p->rows < t->lanes ? p->rows : t->lanes;
+    struct emit_scope row[MAX_LANES];
+    struct transpose s = {.e = e, .t = t};
+    struct emit_loop group, l;
+    const char *width = emit_text(e, "%u", p->width), *lanes = emit_text(e, "%u", t->lanes);
+    const char *last = emit_op(e, "sub i64 %s, 1", p->end);
+    emit_loop_open(e, &group, "0", emit_text(e, "%u", p->rows), lanes);
+    emit_loop_body(e, &group);
+    for (uint32_t r = 0; r < used; r++) {
+        row[r] = emit_scope(e, up, t->lanes);
+        const char *at = emit_add(e, emit_add(e, p->first, group.index), emit_text(e, "%u", r));
+        emit_bind(&row[r], p->free_axis, EMIT_UNIFORM, emit_min(e, at, last));
+        emit_hoist(e, &row[r], &p->inst, 1);
+    }
+    emit_loop_open(e, &l, "0", p->steps, lanes);
+    emit_loop_body(e, &l);
+    const char *mask = emit_tail_mask(e, t->lanes, emit_op(e, "sub i64 %s, %s", p->steps, l.index));
+    for (uint32_t r = 0; r < used; r++) {
+        struct emit_scope in = emit_scope(e, &row[r], t->lanes);
+        emit_bind(&in, p->k_axis, EMIT_LANES, emit_add(e, p->k, l.index));
+        in.mask = mask;
+        emit_line(e, "call void @llvm.prefetch.p0(ptr %s, i32 0, i32 3, i32 1)",
+                  emit_ptr(e, emit_address(e, &in, access), emit_text(e, "%d", PREFETCH), "i8"));
+        s.v[r] = emit_value(e, &in, p->inst);
+    }
+    for (uint32_t r = used; r < t->lanes; r++)
+        s.v[r] = "poison";
+    transpose(&s);
+    for (uint32_t i = 0; i < t->lanes; i++) {
+        const char *step = emit_add(e, l.index, emit_text(e, "%u", i));
+        const char *to = panel(e, t, p, emit_add(e, emit_mul(e, step, width), group.index));
+        emit_store_raw(e, dtype, t->lanes, to, s.v[i], NULL, t->lanes * t->size);
+    }
+    emit_loop_close(e, &l, NULL);
+    emit_loop_close(e, &group, NULL);
+}
+
+void
+contract_pack(struct emitter *e, struct emit_scope *up, const struct contract_tile *t,
+              const struct contract_pack *p)
+{
+    uint32_t along_k = access_along_k(e, p);
+    if (along_k != NONE)
+        pack_transposed(e, up, t, p, along_k);
+    else
+        pack_along(e, up, t, p);
+}
