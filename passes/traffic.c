@@ -108,10 +108,11 @@ contract_repeats(const struct launch *l, uint32_t axes, int64_t bytes, int64_t l
     if (bytes <= l2 / 2)
         return 1;
     int64_t r = 1;
-    if (!(axes >> m & 1) && l->sched.tile[0])
-        r *= (k->axis[m].extent + l->sched.tile[0] - 1) / l->sched.tile[0];
-    if (!(axes >> n & 1) && l->sched.tile[1])
-        r *= (k->axis[n].extent + l->sched.tile[1] - 1) / l->sched.tile[1];
+    int64_t mc = l->sched.tile[l->sched.transpose], nc = l->sched.tile[!l->sched.transpose];
+    if (!(axes >> m & 1) && mc)
+        r *= (k->axis[m].extent + mc - 1) / mc;
+    if (!(axes >> n & 1) && nc)
+        r *= (k->axis[n].extent + nc - 1) / nc;
     return r;
 }
 

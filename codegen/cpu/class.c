@@ -3,6 +3,7 @@
 
 static bool (*const emit_class[CLASS_COUNT])(struct emitter *e) = {
     [CLASS_POINTWISE] = cpu_pointwise,
+    [CLASS_CONTRACT] = cpu_contract,
 };
 
 bool

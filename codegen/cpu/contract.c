@@ -102,6 +102,13 @@ contract_set_up(struct contract *c, struct emitter *e)
     find_results(c);
 }
 
+// Offsets into scratch depend on the tile of C, so they are numbers, not text.
+static const char *
+scratch(struct contract *c, int64_t byte)
+{
+    return emit_ptr(c->e, "%scratch", emit_num(c->e, byte), "i8");
+}
+
 // ---- factors
 
 // The address of a direct factor's element at the point bound, or of the panel in scratch.
@@ -129,7 +136,7 @@ pack_a(struct contract *c, struct unit *u, const char *row)
     struct contract_pack p = {
         .inst = c->a, .free_axis = c->m, .k_axis = c->k, .width = t->width, .rows = t->rows,
         .first = row, .end = emit_min(c->e, end, u->m1), .k = u->k0, .steps = u->steps,
-        .dst = emit_scratch(c->e, c->at.a_at),
+        .dst = scratch(c, c->at.a_at),
     };
     contract_pack(c->e, u->batch, t, &p);
     return p.dst;
@@ -150,7 +157,7 @@ pack_b(struct contract *c, struct unit *u)
         .first = l.index, .end = u->n1, .k = u->k0, .steps = u->steps,
     };
     const char *at = emit_mul(e, emit_op(e, "sub i64 %s, %s", l.index, u->n0), c->kc);
-    p.dst = emit_ptr(e, emit_scratch(e, c->at.b_at), at, t->type);
+    p.dst = emit_ptr(e, scratch(c, c->at.b_at), at, t->type);
     contract_pack(e, u->batch, t, &p);
     emit_loop_close(e, &l, NULL);
 }
@@ -204,12 +211,12 @@ register_tile(struct contract *c, struct unit *u, const char *row, const char *c
     const char *down = emit_op(e, "sub i64 %s, %s", row, u->m0);
     const char *across = emit_op(e, "sub i64 %s, %s", column, u->n0);
     const char *at = emit_add(e, emit_mul(e, down, c->c_row), emit_mul(e, across, c->c_column));
-    const char *acc = emit_ptr(e, emit_scratch(e, c->at.c_at), at, t->type);
+    const char *acc = emit_ptr(e, scratch(c, c->at.c_at), at, t->type);
     const char *am = "0", *ak = "0", *bk = "0", *b;
     if (!t->pack_a)
         am = factor_stride(c, c->a, c->m), ak = factor_stride(c, c->a, c->k);
     if (t->pack_b) {
-        b = emit_ptr(e, emit_scratch(e, c->at.b_at), emit_mul(e, across, c->kc), t->type);
+        b = emit_ptr(e, scratch(c, c->at.b_at), emit_mul(e, across, c->kc), t->type);
     } else {
         b = factor_address(c, u, c->b, c->n, column);
         bk = factor_stride(c, c->b, c->k);

@@ -170,6 +170,7 @@ pack_along(struct emitter *e, struct emit_scope *up, const struct contract_tile 
     const char *at = emit_mul(e, l.index, emit_text(e, "%u", p->width));
     for (uint32_t v = 0; v < nvec; v++) {
         struct emit_scope s = emit_scope(e, &column[v], t->lanes);
+        s.mask = column[v].mask;
         emit_bind(&s, p->k_axis, EMIT_UNIFORM, emit_add(e, p->k, l.index));
         const char *to = panel(e, t, p, emit_add(e, at, emit_text(e, "%u", v * t->lanes)));
         emit_store_raw(e, dtype, t->lanes, to, emit_value(e, &s, p->inst), NULL,

@@ -152,7 +152,10 @@ find_dependences(struct emitter *e)
             m |= access_axes(k, &k->affine.at[in->aux]);
         if (in->op == OP_result) {
             const struct acc *a = &k->acc.at[in->aux];
-            m = a->scope == OVER_P ? 0 : (uint16_t)(e->depends[a->value] & ~red);
+            uint16_t of = e->depends[a->value];
+            if (k->cls == CLASS_CONTRACT && in->aux == k->contraction.acc) // has no value
+                of = e->depends[k->contraction.a] | e->depends[k->contraction.b];
+            m = a->scope == OVER_P ? 0 : (uint16_t)(of & ~red);
         }
         e->depends[i] = m;
     }

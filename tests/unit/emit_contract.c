@@ -1,0 +1,262 @@
+// emit_contract.c: contractions through generated code, bit for bit with the kernel interpreter (one
+// chain of fused multiply-adds an element): odd shapes, every transposition, broadcast batches,
+// dtypes, prologues and epilogues, forced tiles and strategies; nothing outside a buffer.
+#include "emit_run.h"
+
+#include "passes/schedule_contract.h"
+
+enum epilogue { PLAIN, BIAS_GELU_RESIDUAL };
+struct spec {
+    int64_t batch, m, k, n;
+    uint8_t from, acc;    // dtypes of the factors in memory, and of the sum
+    bool ta, tb, tc;      // stored transposed: a as [k][m], b as [n][k], c as [n][m]
+    bool wide_a, wide_b;  // rows two elements apart: no stride is 1
+    bool one_a, one_b;    // the same factor for all batches
+    bool scaled;          // factors are divided by 255
+    enum epilogue epilogue;
+};
+
+// Strides over (batch, m, n, k) of a matrix with `rows` along axis r and `columns` along axis c.
+static void
+matrix(const struct kernel *k, int64_t *stride, uint32_t r, uint32_t c, bool transposed, bool wide,
+       bool one)
+{
+    int64_t unit = wide ? 2 : 1;
+    memset(stride, 0, MAX_AXES * sizeof *stride);
+    stride[transposed ? r : c] = unit;
+    stride[transposed ? c : r] = unit * k->axis[transposed ? r : c].extent;
+    stride[0] = one ? 0 : unit * k->axis[r].extent * k->axis[c].extent;
+}
+
+static uint32_t
+factor(struct kernel *k, const struct spec *s, const int64_t *stride)
+{
+    uint32_t b = kb_buffer(k, s->from, BUF_IN);
+    uint32_t v = kb_load(k, kb_access(k, b, 0, stride), 0);
+    if (s->from != s->acc)
+        v = kb_op(k, OP_cast, s->acc, v, 0, 0);
+    if (s->scaled)
+        v = kb_op(k, OP_div, s->acc, v, kb_literal(k, s->acc, 255), 0);
+    return v;
+}
+
+static uint32_t
+row_load(struct kernel *k, uint8_t dtype, const int64_t *stride)
+{
+    uint32_t v = kb_load(k, kb_access(k, kb_buffer(k, dtype, BUF_IN), 0, stride), 0);
+    k->inst.at[v].level = LEVEL_ROW;
+    return v;
+}
+
+// gelu(c + bias) + residual; the sum before the residual is stored as well.
+static uint32_t
+gelu(struct kernel *k, const struct spec *s, uint32_t c, const int64_t *dense)
+{
+    uint32_t bias = row_load(k, s->acc, (int64_t[MAX_AXES]){0, 0, 1, 0});
+    uint32_t x = kb_op(k, OP_add, 0, c, bias, 0);
+    uint32_t half = kb_op(k, OP_mul, 0, x, kb_literal(k, s->acc, 0.5), 0);
+    uint32_t scaled = kb_op(k, OP_mul, 0, x, kb_literal(k, s->acc, 0.70710678118654752), 0);
+    uint32_t erf = kb_op(k, OP_erf, 0, scaled, 0, 0);
+    uint32_t up = kb_op(k, OP_add, 0, erf, kb_literal(k, s->acc, 1), 0);
+    uint32_t g = kb_op(k, OP_mul, 0, half, up, 0);
+    kb_store(k, g, kb_access(k, kb_buffer(k, s->acc, BUF_OUT), 0, dense));
+    return kb_op(k, OP_add, 0, g, row_load(k, s->acc, dense), 0);
+}
+
+static void
+build(struct kernel *k, const struct spec *s)
+{
+    int64_t a[MAX_AXES], b[MAX_AXES], c[MAX_AXES];
+    kb_begin(k, (int64_t[]){s->batch, s->m, s->n, s->k}, 3, 1);
+    k->cls = CLASS_CONTRACT;
+    matrix(k, a, 1, 3, s->ta, s->wide_a, s->one_a);
+    matrix(k, b, 3, 2, s->tb, s->wide_b, s->one_b);
+    matrix(k, c, 1, 2, s->tc, false, false);
+    k->contraction.a = factor(k, s, a);
+    k->contraction.b = factor(k, s, b);
+    vec_push(&k->acc, ((struct acc){.op = OP_sum, .dtype = s->acc}));
+    k->nstage = 2;
+    uint32_t v = kb_inst(k, (struct inst){.op = OP_result, .dtype = s->acc, .stage = 1,
+                                          .level = LEVEL_ROW});
+    if (s->epilogue == BIAS_GELU_RESIDUAL)
+        v = gelu(k, s, v, c);
+    kb_store(k, v, kb_access(k, kb_buffer(k, s->acc, BUF_OUT), 0, c));
+}
+
+static void
+words(char *to, size_t n, const struct spec *s, const struct schedule *q)
+{
+    snprintf(to, n,
+             "%ldx%ldx%ldx%ld %s%s%s%s%s rows %u vecs %u pack %u swap %u mc %u nc %u kc %u",
+             (long)s->batch, (long)s->m, (long)s->k, (long)s->n, dtype_name(s->from),
+             s->ta ? " ta" : "", s->tb ? " tb" : "", s->tc ? " tc" : "", s->scaled ? " /255" : "",
+             q->rows, q->unroll, q->pack, q->transpose, q->tile[0], q->tile[1], q->tile[2]);
+}
+
+// Schedules, lets the caller change the schedule, runs and compares.
+static void
+check(const struct spec *s, const struct target *t, void (*change)(struct schedule *, uint32_t),
+      uint32_t variant)
+{
+    struct kernel k;
+    struct schedule q;
+    struct diag d = {0};
+    uint8_t why = 0;
+    char what[200];
+    build(&k, s);
+    cr_assert(schedule_contract(&k, t, &q, &why));
+    if (change) {
+        change(&q, variant);
+        int64_t m = q.transpose ? s->n : s->m, n = q.transpose ? s->m : s->n;
+        q.units = s->batch * ((m + q.tile[0] - 1) / q.tile[0]) * ((n + q.tile[1] - 1) / q.tile[1]);
+        q.scratch_bytes = contract_layout(&q, dtype_size(s->acc), s->k).bytes;
+    }
+    words(what, sizeof what, s, &q);
+    struct run_options o = {.target = *t, .seed = (uint64_t)(s->m * 71 + s->n), .what = what};
+    struct kernel v;
+    kernel_copy(&v, &k);
+    for (uint32_t b = 0; b < v.buffers.n; b++)
+        v.buffers.at[b].span_hi--;
+    cr_assert(kernel_verify(&v, &d), "%s: %s", what, d.text);
+    kernel_free_body(&v);
+    run_scheduled(&k, &q, &o);
+    kernel_free_body(&k);
+}
+
+Test(contract, shapes)
+{
+    static const int64_t sizes[] = {1, 2, 5, 8, 15, 16, 17, 31, 33, 64, 70};
+    enum { N = sizeof sizes / sizeof *sizes };
+    struct target t = host_target();
+    uint64_t seed = 1;
+    for (uint32_t i = 0; i < 70; i++) {
+        uint64_t r = test_random(&seed);
+        struct spec s = {.batch = 1, .m = sizes[r % N], .k = sizes[r / 16 % N],
+                         .n = sizes[r / 256 % N], .from = DT_f32, .acc = DT_f32};
+        check(&s, &t, NULL, 0);
+    }
+    for (int64_t i = 1; i <= 70; i += 3) {
+        struct spec s = {.batch = 1, .m = i, .k = 71 - i, .n = i * 7 % 71, .from = DT_f32,
+                         .acc = DT_f32};
+        check(&s, &t, NULL, 0);
+    }
+}
+
+Test(contract, large)
+{
+    static const int64_t shape[][3] = {{1, 300, 700}, {700, 40, 1}, {130, 1100, 33}, {257, 9, 129},
+                                       {1, 2000, 5}, {9, 3, 700}};
+    struct target t = host_target();
+    for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
+        for (uint32_t tb = 0; tb < 2; tb++) {
+            struct spec s = {.batch = 1, .m = shape[i][0], .k = shape[i][1], .n = shape[i][2],
+                             .from = DT_f32, .acc = DT_f32, .tb = tb};
+            check(&s, &t, NULL, 0);
+        }
+}
+
+Test(contract, layouts)
+{
+    struct target t = host_target();
+    for (uint32_t i = 0; i < 32; i++) {
+        struct spec s = {.batch = 2, .m = 19, .k = 37, .n = 45, .from = DT_f32, .acc = DT_f32,
+                         .ta = i & 1, .tb = i & 2, .tc = i & 4, .wide_a = i & 8, .wide_b = i & 16};
+        check(&s, &t, NULL, 0);
+    }
+    struct spec one = {.batch = 3, .m = 17, .k = 20, .n = 35, .from = DT_f32, .acc = DT_f32};
+    for (uint32_t i = 1; i < 4; i++) {
+        one.one_a = i & 1, one.one_b = i & 2, one.tb = i & 1;
+        check(&one, &t, NULL, 0);
+    }
+}
+
+Test(contract, dtypes)
+{
+    static const uint8_t pair[][2] = {{DT_f64, DT_f64}, {DT_f16, DT_f32}, {DT_bf16, DT_f32},
+                                      {DT_i32, DT_i64}, {DT_u8, DT_u64},  {DT_i8, DT_i64},
+                                      {DT_u8, DT_f32}};
+    struct target t = host_target();
+    for (size_t i = 0; i < sizeof pair / sizeof *pair; i++)
+        for (uint32_t j = 0; j < 4; j++) {
+            struct spec s = {.batch = 2, .m = 21, .k = 34, .n = 39, .from = pair[i][0],
+                             .acc = pair[i][1], .ta = j & 1, .tb = j & 2};
+            s.scaled = s.from == DT_u8 && s.acc == DT_f32;
+            check(&s, &t, NULL, 0);
+        }
+}
+
+Test(contract, epilogue)
+{
+    struct target t = host_target();
+    for (uint32_t i = 0; i < 8; i++) {
+        struct spec s = {.batch = 2, .m = i & 1 ? 3 : 29, .k = 50, .n = i & 2 ? 3 : 51,
+                         .from = DT_u8, .acc = i & 4 ? DT_f64 : DT_f32, .scaled = true,
+                         .epilogue = BIAS_GELU_RESIDUAL};
+        check(&s, &t, NULL, 0);
+    }
+}
+
+// Panels and units of a few elements, packed and not, in both roles.
+static void
+small_tiles(struct schedule *q, uint32_t variant)
+{
+    static const uint8_t rows[] = {1, 3, 6, 12, 20};
+    static const uint8_t vecs[] = {1, 2, 3, 4};
+    q->rows = rows[variant % 5];
+    q->unroll = vecs[variant % 4];
+    if (q->rows * q->unroll > 28)
+        q->unroll = 1;
+    q->tile[0] = (uint16_t)(q->rows * (1 + variant % 2));
+    q->tile[1] = (uint16_t)(q->vec * q->unroll * (1 + variant / 2 % 2));
+    q->tile[2] = (uint16_t)(1 + variant * 5 % 23);
+    q->pack |= (uint8_t)(variant % 4);
+}
+
+Test(contract, tiles)
+{
+    struct target t = host_target();
+    for (uint32_t i = 0; i < 40; i++) {
+        struct spec s = {.batch = 2, .m = 31, .k = 41, .n = 77, .from = DT_f32, .acc = DT_f32,
+                         .ta = i % 3 == 0, .tb = i % 5 < 2, .tc = i % 7 < 2};
+        check(&s, &t, small_tiles, i);
+    }
+}
+
+Test(contract, targets)
+{
+    for (uint32_t i = 0; i < 16; i++) {
+        struct target t = plain_target(i & 1);
+        struct spec s = {.batch = 2, .m = 23, .k = 35, .n = 41,
+                         .from = i & 2 ? DT_f64 : DT_f32, .acc = i & 2 ? DT_f64 : DT_f32,
+                         .ta = i & 4, .tb = i & 8};
+        check(&s, &t, NULL, 0);
+        check(&s, &t, small_tiles, i);
+    }
+}
+
+// Equal tiles: one text for all sizes of a layout.
+Test(contract, one_text)
+{
+    struct target t = host_target();
+    struct str text[2] = {{0}, {0}};
+    for (uint32_t i = 0; i < 2; i++) {
+        struct spec s = {.batch = 1 + i, .m = 100 + 20 * i, .k = 300 + i, .n = 200 + i * 48,
+                         .from = DT_f32, .acc = DT_f32};
+        struct kernel k;
+        struct schedule q;
+        uint8_t why;
+        num_vec num = {0};
+        struct diag d = {0};
+        build(&k, &s);
+        cr_assert(schedule_contract(&k, &t, &q, &why));
+        q.rows = 10, q.unroll = 2, q.pack = PACK_B;
+        q.tile[0] = 50, q.tile[1] = (uint16_t)(64 + 64 * i), q.tile[2] = (uint16_t)(128 + i);
+        q.scratch_bytes = contract_layout(&q, 4, s.k).bytes;
+        cr_assert(cpu_emit(&k, &q, &t, &text[i], &num, &d));
+        vec_free(&num);
+        kernel_free_body(&k);
+    }
+    cr_assert_str_eq(str_text(&text[0]), str_text(&text[1]));
+    str_free(&text[0]);
+    str_free(&text[1]);
+}
