@@ -213,8 +213,9 @@ element(struct run *r, const struct access *a, int64_t at, const char *what)
     if (at >= b->span_lo && at <= b->span_hi)
         return (char *)r->buffer[a->buffer] + at * dtype_size(b->dtype);
     r->failed = true;
-    diag_set(r->d, DIAG_INTERNAL, "kernel %s %s element %" PRId64 " of buffer %u, beyond %" PRId64
-             "..%" PRId64, r->k.name ? r->k.name : "?", what, at, a->buffer, b->span_lo, b->span_hi);
+    diag_set(r->d, DIAG_INTERNAL,
+             "kernel %s %s element %" PRId64 " of buffer %u, beyond %" PRId64 "..%" PRId64,
+             r->k.name ? r->k.name : "?", what, at, a->buffer, b->span_lo, b->span_hi);
     return NULL;
 }
 

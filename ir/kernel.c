@@ -212,6 +212,10 @@ kernel_print(const struct kernel *k, struct str *out)
     str_printf(out, "kernel %s: %s, %u stage%s\n", k->name ? k->name : "?",
                k->cls < CLASS_COUNT ? kernel_class_name[k->cls] : "?", k->nstage,
                k->nstage == 1 ? "" : "s");
+    if (k->naxis > MAX_AXES || k->nred > k->naxis) {
+        str_printf(out, "  %u axes, %u of them reduced\n", k->naxis, k->nred);
+        return;
+    }
     print_domain(k, out);
     for (uint32_t i = 0; i < k->buffers.n; i++) {
         const struct kernel_buffer *b = &k->buffers.at[i];

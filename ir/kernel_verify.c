@@ -105,10 +105,12 @@ check_access(struct verifier *v, const char *what, uint32_t i, uint8_t role)
                     a->dtype < DT_COUNT ? dtype_name(a->dtype) : "?",
                     dtype_name(k->buffers.at[a->buffer].dtype));
     if (k->buffers.at[a->buffer].role != role)
-        return fail(v, "%s: buffer %u is an %s", what, a->buffer, role == BUF_IN ? "output" : "input");
+        return fail(v, "%s: buffer %u is an %s", what, a->buffer,
+                    role == BUF_IN ? "output" : "input");
     for (uint32_t j = k->naxis; j < MAX_AXES; j++)
         if (a->stride[j])
-            return fail(v, "%s: access %u has a stride on axis %u, which does not exist", what, i, j);
+            return fail(v, "%s: access %u has a stride on axis %u, which does not exist", what, i,
+                        j);
     return true;
 }
 
@@ -242,7 +244,8 @@ check_result(struct verifier *v, uint32_t i, const struct inst *in)
         return fail(v, "%%%u: no accumulator %u", i, in->aux);
     const struct acc *a = &k->acc.at[in->aux];
     bool product = k->cls == CLASS_CONTRACT && in->aux == k->contraction.acc;
-    uint32_t from[2] = {product ? k->contraction.a : a->value, product ? k->contraction.b : a->value};
+    uint32_t from[2] = {product ? k->contraction.a : a->value,
+                        product ? k->contraction.b : a->value};
     for (int j = 0; j < 2; j++) {
         if (!from[j] || from[j] >= i)
             return fail(v, "%%%u: what accumulator %u reduces does not come before", i, in->aux);

@@ -40,6 +40,54 @@ struct call {
 
 // ---- the op and its operands
 
+// The least number of letters to insert, drop or change to make b of a (Levenshtein 1966). Both are
+// shorter than 32.
+static uint32_t
+distance(const char *a, const char *b)
+{
+    uint32_t row[32], n = (uint32_t)strlen(b);
+    for (uint32_t j = 0; j <= n; j++)
+        row[j] = j;
+    for (uint32_t i = 0; a[i]; i++) {
+        uint32_t diagonal = row[0];
+        row[0] = i + 1;
+        for (uint32_t j = 0; j < n; j++) {
+            uint32_t change = diagonal + (a[i] != b[j]);
+            uint32_t least = row[j] < row[j + 1] ? row[j] : row[j + 1];
+            diagonal = row[j + 1];
+            row[j + 1] = change < least + 1 ? change : least + 1;
+        }
+    }
+    return row[n];
+}
+
+// The op whose name is nearest, if it is near at all.
+static const char *
+nearest_op(const char *name)
+{
+    const char *nearest = NULL;
+    uint32_t least = strlen(name) < 4 ? 2 : 3;
+    for (uint16_t op = 1; op < OP_COUNT; op++) {
+        if (op_is(op, OPK_BODY) || op_is(op, OPK_LEAF))
+            continue;
+        uint32_t d = distance(name, op_name(op));
+        if (d < least) {
+            least = d;
+            nearest = op_name(op);
+        }
+    }
+    return nearest;
+}
+
+static bool
+unknown_op(struct parser *p, const struct call *c, const char *name)
+{
+    const char *nearest = *name ? nearest_op(name) : NULL;
+    return parse_error(p, &c->name, "expected an op, found '%.*s', which is none%s%s",
+                       (int)(c->name.n < 60 ? c->name.n : 60), c->name.at,
+                       nearest ? "; the nearest is " : "", nearest ? nearest : "");
+}
+
 static bool
 find_op(struct parser *p, struct call *c)
 {
@@ -48,8 +96,7 @@ find_op(struct parser *p, struct call *c)
         memcpy(name, c->name.at, c->name.n);
     c->op = op_by_name(name);
     if (c->op == OP_none)
-        return parse_error(p, &c->name, "expected an op, found '%.*s', which is none",
-                           (int)(c->name.n < 60 ? c->name.n : 60), c->name.at);
+        return unknown_op(p, c, name);
     if (c->op == OP_literal)
         return parse_error(p, &c->name, "a literal is written with its dtype alone: 1.0:f32");
     if (op_is(c->op, OPK_LEAF) || op_is(c->op, OPK_BODY))

@@ -26,7 +26,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct graph *again = graph_parse(first.at, first.n, "again", &d);
     CHECK(again, "%s\n%s", d.text, first.at);
     graph_print(again, &second);
-    CHECK(g->node.n == again->node.n && !strcmp(first.at, second.at), "%s\n%s", first.at, second.at);
+    CHECK(g->node.n == again->node.n && !strcmp(first.at, second.at), "%s\n%s", first.at,
+          second.at);
     graph_free(g);
     graph_free(again);
     str_free(&first);
