@@ -27,26 +27,23 @@ enum {
 _Static_assert(MAX_CONTEXTS == 1 << 10, "a context's number: 10 bits of place, the rest rounds");
 
 static struct {
-    pthread_mutex_t lock;
     _Atomic(fc_context *) at[MAX_CONTEXTS];
-    uint32_t round[MAX_CONTEXTS];
-} registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    _Atomic uint32_t round[MAX_CONTEXTS];
+} registry;
 
 static bool
 registry_add(fc_context *ctx)
 {
-    pthread_mutex_lock(&registry.lock);
-    uint32_t i = 0;
-    while (i < MAX_CONTEXTS && atomic_load(&registry.at[i]))
-        i++;
-    if (i < MAX_CONTEXTS) {
-        uint32_t round = registry.round[i] % (CONTEXT_ROUNDS - 1) + 1; // never 0
-        registry.round[i] = round;
-        ctx->id = round * MAX_CONTEXTS + i;
-        atomic_store(&registry.at[i], ctx);
+    for (uint32_t i = 0; i < MAX_CONTEXTS; i++) {
+        fc_context *none = NULL;
+        if (atomic_load(&registry.at[i]))
+            continue;
+        uint32_t round = atomic_fetch_add(&registry.round[i], 1) % (CONTEXT_ROUNDS - 1) + 1;
+        ctx->id = round * MAX_CONTEXTS + i; // never 0
+        if (atomic_compare_exchange_strong(&registry.at[i], &none, ctx))
+            return true;
     }
-    pthread_mutex_unlock(&registry.lock);
-    return i < MAX_CONTEXTS;
+    return false;
 }
 
 static void
@@ -66,7 +63,7 @@ context_of(fc_tensor t)
 void
 context_lock(fc_context *ctx)
 {
-    pthread_mutex_lock(&ctx->lock);
+    fork_lock_take(&ctx->lock);
 }
 
 void
@@ -74,7 +71,7 @@ context_unlock(fc_context *ctx)
 {
     struct buffer *dead = ctx->dead;
     ctx->dead = NULL;
-    pthread_mutex_unlock(&ctx->lock);
+    fork_lock_drop(&ctx->lock);
     while (dead) {
         struct buffer *next = dead->next;
         if (dead->release)
@@ -110,11 +107,12 @@ fc_context_new(const fc_options *given, fc_context **out)
     if (!read_options(given, &o))
         return FC_INVALID;
     fc_context *ctx = xcalloc(1, sizeof *ctx);
+    fork_lock_init(&ctx->lock, FORK_CONTEXT);
     if (!registry_add(ctx)) {
+        fork_lock_destroy(&ctx->lock);
         xfree(ctx);
         return FC_RESOURCE;
     }
-    pthread_mutex_init(&ctx->lock, NULL);
     ctx->eager = o.mode == FC_EAGER;
     ctx->strict = o.strict;
     ctx->flush_ops = o.flush_ops ? o.flush_ops : DEFAULT_FLUSH_OPS;
@@ -166,7 +164,7 @@ fc_context_free(fc_context *ctx)
         device_close(ctx->device);
     symtab_free(ctx->sym);
     arena_free(&ctx->mem);
-    pthread_mutex_destroy(&ctx->lock);
+    fork_lock_destroy(&ctx->lock);
     xfree(ctx);
 }
 

@@ -14,6 +14,7 @@
 #include "fusec.h"
 #include "ir/graph.h"
 #include "runtime/device.h"
+#include "runtime/fork.h"
 
 #include <pthread.h>
 
@@ -99,7 +100,7 @@ struct frame { // eval.c: a value whose operands are being walked
 
 struct fc_context {
     uint32_t id;
-    pthread_mutex_t lock;
+    struct fork_lock lock;
     struct device *device; // NULL: could not be opened
     bool eager, strict;
     int64_t flush_ops, flush_bytes;
@@ -122,6 +123,7 @@ struct fc_context {
     struct cache types; // op, attributes, operands' layouts → result's layout
     struct cache plans; // a collected graph → executable
 
+    uint32_t running;    // jobs outside the lock (in a forked child some have no thread any more)
     int64_t pending;     // pending values
     int64_t unflushed;   // made since the last flush
     int64_t held_bytes;  // of buffers that only pending work holds

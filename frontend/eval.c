@@ -379,9 +379,11 @@ eval_values(fc_context *ctx, struct value *const *v, uint32_t n, struct diag *d)
     struct job j;
     bool done = job_begin(ctx, &j, program, literals_given, d);
     if (done) {
+        ctx->running++;
         context_unlock(ctx);
         done = executable_run(j.program, j.in, j.out, d);
         context_lock(ctx);
+        ctx->running--;
     }
     job_end(ctx, &j, done || d->code == DIAG_INDEX);
     return done ? FC_OK : d->code ? (fc_status)d->code : FC_INTERNAL;

@@ -2,6 +2,8 @@
 #include "api.h"
 
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { THREADS = 4, ROUNDS = 150 };
 
@@ -112,4 +114,34 @@ Test(threads, contexts_in_parallel)
         cr_assert_eq(w[i].wrong, 0, "thread %d: %d wrong", i, w[i].wrong);
         fc_context_free(ctx[i]);
     }
+}
+
+// A child of fork finds a context whole, though other threads were in the middle of things.
+Test(threads, fork)
+{
+    fc_context *ctx = new_context(FC_LAZY);
+    fc_tensor shared = fc_from_host(ctx, FC_F32, ((float[]){0, 1, 2, 3}), FC_SHAPE(4));
+    struct worker w[THREADS];
+    pthread_t t[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        w[i] = (struct worker){ctx, shared, i, 0};
+        cr_assert_eq(pthread_create(&t[i], NULL, work, &w[i]), 0);
+    }
+    for (int i = 0; i < 5; i++) {
+        pid_t pid = fork();
+        if (!pid) {
+            float out[4];
+            alarm(20); // a lock that nobody gives back
+            fc_tensor y = fc_add(shared, shared);
+            _exit(fc_read(y, out, sizeof out) == FC_OK && out[3] == 6 ? 0 : 1);
+        }
+        int status = -1;
+        cr_assert_eq(waitpid(pid, &status, 0), pid);
+        cr_assert(WIFEXITED(status) && !WEXITSTATUS(status), "child: %x", status);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(t[i], NULL);
+        cr_assert_eq(w[i].wrong, 0);
+    }
+    fc_context_free(ctx);
 }
