@@ -4,6 +4,8 @@
 static bool (*const emit_class[CLASS_COUNT])(struct emitter *e) = {
     [CLASS_POINTWISE] = cpu_pointwise,
     [CLASS_CONTRACT] = cpu_contract,
+    [CLASS_ROW] = cpu_row,
+    [CLASS_SPLIT] = cpu_split,
 };
 
 bool

@@ -27,8 +27,7 @@
 #include <string.h>
 
 static const char pass_pipeline[] =
-    "function(sroa,early-cse,instcombine,simplifycfg,loop-simplify,lcssa,"
-    "loop-mssa(licm),early-cse,instcombine,simplifycfg)";
+    "function(early-cse,loop-mssa(licm),simplifycfg)";
 
 static pthread_once_t target_once = PTHREAD_ONCE_INIT;
 

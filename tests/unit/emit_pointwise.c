@@ -32,8 +32,9 @@ sweep_run(struct sweep *w, const struct kernel *k, const struct run_options *o)
         w->fn = jit_load(&w->jit, str_text(&text), &o->target, "kernel");
         str_add(&w->text, str_text(&text));
     }
-    run_check(k, &s, w->fn, num.at, o, false, false);
-    run_check(k, &s, w->fn, num.at, o, true, true);
+    struct run_code code = {.kernel = w->fn};
+    run_check(k, &s, &code, num.at, o, false, false);
+    run_check(k, &s, &code, num.at, o, true, true);
     str_free(&text);
     vec_free(&num);
 }

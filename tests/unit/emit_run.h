@@ -85,6 +85,17 @@ jit_load(struct jit *j, const char *text, const struct target *t, const char *na
     return fn;
 }
 
+// NULL: the object has no such function.
+static inline kernel_fn *
+jit_find(struct jit *j, const char *name)
+{
+    LLVMOrcExecutorAddress at = 0;
+    LLVMErrorRef error = LLVMOrcLLJITLookup(j->orc, &at, name);
+    if (error)
+        LLVMConsumeError(error);
+    return error ? NULL : (kernel_fn *)(uintptr_t)at;
+}
+
 static inline void
 jit_free(struct jit *j)
 {
@@ -317,16 +328,32 @@ run_count(const struct kernel_buffer *b)
     return b->span_hi - b->span_lo;
 }
 
+struct run_code {
+    kernel_fn *kernel, *finish; // finish: NULL unless schedule.finish_units
+};
+
+// All units at once, or one by one from the last to the first.
 static inline void
-run_units(kernel_fn *fn, const struct kernel_args *args, const struct schedule *s, bool split)
+run_range(kernel_fn *fn, const struct kernel_args *args, int64_t units, char *scratch, bool split)
 {
-    size_t bytes = (size_t)s->scratch_bytes;
-    struct fence scratch = fence_new((bytes + 63) / 64 * 64, false);
     if (!split)
-        fn(args, 0, s->units, scratch.at);
-    for (int64_t u = split ? s->units : 0; u-- > 0;)
-        fn(args, u, u + 1, scratch.at);
+        fn(args, 0, units, scratch);
+    for (int64_t u = split ? units : 0; u-- > 0;)
+        fn(args, u, u + 1, scratch);
+}
+
+static inline void
+run_units(const struct run_code *code, struct kernel_args *args, const struct schedule *s,
+          bool split)
+{
+    struct fence scratch = fence_new(((size_t)s->scratch_bytes + 63) / 64 * 64, false);
+    struct fence shared = fence_new(((size_t)s->shared_scratch_bytes + 63) / 64 * 64, false);
+    args->shared = shared.at;
+    run_range(code->kernel, args, s->units, scratch.at, split);
+    if (code->finish)
+        run_range(code->finish, args, s->finish_units, scratch.at, split);
     fence_free(&scratch);
+    fence_free(&shared);
 }
 
 static inline void
@@ -345,8 +372,8 @@ run_compare(const struct kernel *k, uint32_t b, const char *got, const char *wan
 }
 
 static inline void
-run_check(const struct kernel *k, const struct schedule *s, kernel_fn *fn, const int64_t *num,
-          const struct run_options *o, bool front, bool split)
+run_check(const struct kernel *k, const struct schedule *s, const struct run_code *code,
+          const int64_t *num, const struct run_options *o, bool front, bool split)
 {
     struct fence got[16];
     void *want[16], *ptr[16];
@@ -371,7 +398,7 @@ run_check(const struct kernel *k, const struct schedule *s, kernel_fn *fn, const
     int32_t error = 0;
     struct diag d = {0};
     struct kernel_args args = {.ptr = ptr, .num = num, .error = &error};
-    run_units(fn, &args, s, split);
+    run_units(code, &args, s, split);
     bool ok = interp_kernel(&rk, want_ptr, 1 << 20, NULL, NULL, &d);
     cr_assert(ok || error, "%s: the interpreter says %s", o->what, d.text);
     cr_assert_eq(ok, error == 0, "%s: error flag %d", o->what, error);
@@ -392,9 +419,13 @@ run_scheduled(const struct kernel *k, const struct schedule *s, const struct run
     struct diag d = {0};
     cr_assert(cpu_emit(k, s, &o->target, &text, &num, &d), "%s: %s", o->what, d.text);
     struct jit j;
-    kernel_fn *fn = jit_load(&j, str_text(&text), &o->target, "kernel");
-    run_check(k, s, fn, num.at, o, false, false);
-    run_check(k, s, fn, num.at, o, true, true);
+    struct run_code code = {.kernel = jit_load(&j, str_text(&text), &o->target, "kernel")};
+    if (s->finish_units) {
+        code.finish = jit_find(&j, "kernel_finish");
+        cr_assert_not_null(code.finish, "%s: no kernel_finish", o->what);
+    }
+    run_check(k, s, &code, num.at, o, false, false);
+    run_check(k, s, &code, num.at, o, true, true);
     jit_free(&j);
     str_free(&text);
     vec_free(&num);

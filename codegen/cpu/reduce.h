@@ -1,0 +1,48 @@
+// reduce.h: accumulators in generated code: lane vectors, the binary counter that joins their
+// blocks, the loop that feeds them. The order is the one that ir/kernel.h fixes.
+#ifndef FUSEC_CODEGEN_CPU_REDUCE_H
+#define FUSEC_CODEGEN_CPU_REDUCE_H
+
+#include "codegen/cpu/emit.h"
+#include "passes/schedule_row.h"
+
+enum { REDUCE_MAX = 16, REDUCE_WIDE = 4 };
+
+// Accumulators that are fed by one loop. A partial result is an emit_acc of 16 lanes each.
+struct reduce_set {
+    uint32_t n;
+    const struct acc *acc[REDUCE_MAX];
+    const char *stack[REDUCE_MAX][2]; // per accumulator, value and index: the counter's slots
+};
+
+// Adds an accumulator (at most REDUCE_MAX) to a set that starts as {0}.
+void reduce_add(struct reduce_set *set, const struct acc *acc);
+
+void reduce_identity(struct emitter *e, const struct reduce_set *set, struct emit_acc *out);
+// Accumulator i joined with 16 new elements; j: index of the first (i64); mask: those that exist.
+struct emit_acc reduce_step(struct emitter *e, const struct reduce_set *set, uint32_t i,
+                            struct emit_acc old, const char *x, const char *j, const char *mask);
+
+// The binary counter, by hand: slots, pushes, one pop. Push: count (i64) blocks are done with this
+// one; level: the lowest that this value can stand at (2 for the join of four blocks). Pop: all
+// slots joined, newest to oldest.
+void reduce_slots(struct emitter *e, struct reduce_set *set);
+void reduce_push(struct emitter *e, const struct reduce_set *set, uint32_t level,
+                 const char *count, const struct emit_acc *p);
+void reduce_pop(struct emitter *e, const struct reduce_set *set, const char *count,
+                struct emit_acc *out);
+
+// The lanes joined: <1 x T>; argmax, argmin: <1 x i64>.
+const char *reduce_lanes(struct emitter *e, const struct reduce_set *set, uint32_t i,
+                         struct emit_acc p);
+
+// Feeds 16 elements starting at j to all accumulators.
+typedef void reduce_point(struct emitter *e, const char *j, const char *mask,
+                          const struct emit_acc *in, struct emit_acc *out, void *user);
+// Reduces elements from .. to (i64; from is a multiple of RED_BLOCK and block 0 of the counter).
+// width: blocks in flight, 1 or REDUCE_WIDE. extent: what is known about to - from, enum row_extent.
+void reduce_loop(struct emitter *e, struct reduce_set *set, const char *from, const char *to,
+                 uint32_t extent, uint32_t width, reduce_point *point, void *user,
+                 struct emit_acc *out);
+
+#endif

@@ -1,0 +1,399 @@
+// stage.c: the loop over R of one stage, shared by the row and split classes.
+//
+// A stage's sinks are its accumulators, its ELEM stores and the values kept for later stages. With
+// accumulators the loop is reduce_loop's; without, it runs straight along R. Each vector of 16
+// elements is a scope of its own below the row's: what depends on the row only has been hoisted.
+//
+// Kept values stand in the thread's scratch as whole vectors, also behind the end of the row, so
+// they are read and written without a mask. A row of few vectors is unrolled instead, with one scope
+// a vector for all stages: then everything is kept, in registers, and shared between stages.
+//
+// R axes that could not be merged are decoded from the flat index of each vector: the last axis
+// along the lanes where its extent is a multiple of 16, else lane by lane, which is slow but right.
+#include "codegen/cpu/stage.h"
+
+#include <string.h>
+
+enum { MAX_WIDE_WEIGHT = 3, MAX_WIDE_SLOW_WEIGHT = 8, MAX_WIDE_ACCS = 4 };
+
+static bool
+is_kept_elem(const struct emitter *e, uint32_t inst)
+{
+    return e->kept[inst] && e->kernel.inst.at[inst].level == LEVEL_ELEM;
+}
+
+static const char *
+scratch_at(struct stages *st, uint32_t inst)
+{
+    struct emitter *e = st->e;
+    const char *base = emit_scratch(e, st->kept_at[inst]);
+    return emit_ptr(e, base, st->at, emit_memory_type(e, e->kernel.inst.at[inst].dtype, 1));
+}
+
+// A value kept in an earlier stage is read back.
+static const char *
+resolve(struct emitter *e, struct emit_scope *s, uint32_t inst, void *user)
+{
+    struct stages *st = user;
+    const struct inst *in = &e->kernel.inst.at[inst];
+    if (st->kept_at[inst] < 0 || in->stage >= st->stage || s->lanes != RED_LANES)
+        return NULL;
+    return emit_load_raw(e, in->dtype, RED_LANES, scratch_at(st, inst), NULL, 16);
+}
+
+void
+stages_begin(struct stages *st, struct emitter *e)
+{
+    const struct kernel *k = &e->kernel;
+    *st = (struct stages){.e = e, .np = (uint32_t)k->naxis - k->nred, .nr = k->nred};
+    st->points = kernel_points(k, AXIS_R);
+    st->extent = e->sched->tile[ROW_TILE_EXTENT];
+    st->kept_at = arena_alloc(&e->mem, k->inst.n * sizeof *st->kept_at);
+    int64_t vectors = (st->points + RED_LANES - 1) / RED_LANES, at = 0;
+    for (uint32_t i = 0; i < k->inst.n; i++) {
+        st->kept_at[i] = -1;
+        if (e->sched->tile[ROW_TILE_VECTORS] || !is_kept_elem(e, i))
+            continue;
+        st->kept_at[i] = at;
+        at += (vectors * RED_LANES * dtype_size(k->inst.at[i].dtype) + 63) & ~(int64_t)63;
+    }
+    e->resolve = resolve;
+    e->user = st;
+}
+
+void
+stages_function(struct stages *st)
+{
+    st->n = emit_num(st->e, st->points);
+}
+
+// ---- vectors
+
+// <16 x i64>: axis positions of flat elements j + lane.
+static void
+bind_per_lane(struct stages *st, struct emit_scope *s, const char *j)
+{
+    struct emitter *e = st->e;
+    const char *type = emit_type(e, DT_i64, RED_LANES);
+    const char *flat = emit_op(e, "add %s %s, <i64 0, i64 1, i64 2, i64 3, i64 4, i64 5, i64 6, "
+                                  "i64 7, i64 8, i64 9, i64 10, i64 11, i64 12, i64 13, i64 14, "
+                                  "i64 15>", type, emit_splat_i64(e, j, RED_LANES));
+    for (uint32_t a = st->nr; a-- > 1;) {
+        uint32_t axis = st->np + a;
+        const char *extent = emit_num(e, e->kernel.axis[axis].extent);
+        const char *all = emit_splat_i64(e, extent, RED_LANES);
+        emit_bind(s, axis, EMIT_PER_LANE, emit_op(e, "urem %s %s, %s", type, flat, all));
+        flat = emit_op(e, "udiv %s %s, %s", type, flat, all);
+    }
+    emit_bind(s, st->np, EMIT_PER_LANE, flat);
+}
+
+void
+stages_bind(struct stages *st, struct emit_scope *s, const char *j)
+{
+    struct emitter *e = st->e;
+    if (st->nr == 0) // only the mask tells the one element
+        return;
+    uint32_t last = st->np + st->nr - 1;
+    if (st->nr == 1) {
+        emit_bind(s, last, EMIT_LANES, j);
+    } else if (e->kernel.axis[last].extent % RED_LANES == 0) {
+        const char *index[MAX_AXES];
+        emit_decode(e, j, st->np, st->nr, index);
+        for (uint32_t a = 0; a + 1 < st->nr; a++)
+            emit_bind(s, st->np + a, EMIT_UNIFORM, index[a]);
+        emit_bind(s, last, EMIT_LANES, index[st->nr - 1]);
+    } else {
+        bind_per_lane(st, s, j);
+    }
+}
+
+// Instructions that one vector of this stage computes (not those read back, or done once a row).
+static uint32_t
+stage_weight(const struct stages *st)
+{
+    const struct kernel *k = &st->e->kernel;
+    bool *need = xcalloc(k->inst.n, sizeof *need);
+    for (uint32_t i = 0; i < st->set.n; i++)
+        need[st->set.acc[i]->value] = true;
+    for (uint32_t i = 0; i < k->store.n; i++)
+        if (k->store.at[i].level == LEVEL_ELEM && k->store.at[i].stage == st->stage)
+            need[k->store.at[i].value] = true;
+    uint32_t n = 0;
+    for (uint32_t i = k->inst.n; i-- > 1;) {
+        const struct inst *in = &k->inst.at[i];
+        need[i] |= st->kept_at[i] >= 0 && in->stage == st->stage;
+        if (!need[i] || in->level != LEVEL_ELEM)
+            continue;
+        n++;
+        if (st->kept_at[i] < 0 || in->stage == st->stage)
+            need[in->a] = need[in->b] = need[in->c] = true;
+    }
+    xfree(need);
+    return n;
+}
+
+// Blocks in flight: where a stage does little but load and join, four streams of loads fill memory
+// better than one, and four chains hide the latency of a join of several instructions (maximum,
+// argmax). Elsewhere a processor overlaps consecutive blocks as far as it can, and each copy of the
+// body costs compile time.
+static uint32_t
+stage_width(const struct stages *st)
+{
+    if (st->e->sched->unroll < REDUCE_WIDE || st->nr > 1 || st->set.n > MAX_WIDE_ACCS)
+        return 1;
+    uint32_t limit = MAX_WIDE_WEIGHT;
+    for (uint32_t i = 0; i < st->set.n; i++)
+        if (st->set.acc[i]->op != OP_sum && st->set.acc[i]->op != OP_prod)
+            limit = MAX_WIDE_SLOW_WEIGHT;
+    return stage_weight(st) <= limit ? REDUCE_WIDE : 1;
+}
+
+// All sinks of the stage at the vector in scope s.
+static void
+sinks(struct stages *st, struct emit_scope *s, const struct emit_acc *in, struct emit_acc *out,
+      uint32_t store_flags)
+{
+    struct emitter *e = st->e;
+    const struct kernel *k = &e->kernel;
+    for (uint32_t i = 0; i < st->set.n; i++) {
+        const char *x = emit_value(e, s, st->set.acc[i]->value);
+        out[i] = reduce_step(e, &st->set, i, in[i], x, st->at, s->mask);
+    }
+    for (uint32_t i = 1; i < k->inst.n; i++)
+        if (st->kept_at[i] >= 0 && k->inst.at[i].stage == st->stage)
+            emit_store_raw(e, k->inst.at[i].dtype, RED_LANES, scratch_at(st, i),
+                           emit_value(e, s, i), NULL, 16);
+    for (uint32_t i = 0; i < k->store.n; i++) {
+        const struct store *x = &k->store.at[i];
+        if (x->level == LEVEL_ELEM && x->stage == st->stage)
+            emit_store(e, s, x, store_flags);
+    }
+}
+
+static void
+vector_at(struct stages *st, const char *j, const char *mask, const struct emit_acc *in,
+          struct emit_acc *out, uint32_t store_flags)
+{
+    struct emit_scope s = emit_scope(st->e, st->row, RED_LANES);
+    s.mask = mask;
+    st->at = j;
+    stages_bind(st, &s, j);
+    sinks(st, &s, in, out, store_flags);
+}
+
+static void
+point(struct emitter *e, const char *j, const char *mask, const struct emit_acc *in,
+      struct emit_acc *out, void *user)
+{
+    (void)e;
+    vector_at(user, j, mask, in, out, 0);
+}
+
+// ---- stages
+
+// Fills in st->set and st->acc; true when the stage has something to do per element.
+static bool
+collect(struct stages *st, uint32_t stage)
+{
+    const struct kernel *k = &st->e->kernel;
+    st->stage = stage;
+    st->set = (struct reduce_set){0};
+    for (uint32_t i = 0; i < k->acc.n; i++) {
+        if (k->acc.at[i].scope != OVER_R || k->acc.at[i].stage != stage)
+            continue;
+        st->acc[st->set.n] = i;
+        reduce_add(&st->set, &k->acc.at[i]);
+    }
+    bool work = st->set.n > 0;
+    for (uint32_t i = 0; i < k->store.n; i++)
+        work |= k->store.at[i].level == LEVEL_ELEM && k->store.at[i].stage == stage;
+    for (uint32_t i = 1; i < k->inst.n; i++)
+        work |= st->kept_at[i] >= 0 && k->inst.at[i].stage == stage;
+    return work;
+}
+
+// A stage without accumulators. Unrolling gains nothing: the vectors are independent.
+static void
+run_plain(struct stages *st, const char *from, const char *to, uint32_t store_flags)
+{
+    struct emitter *e = st->e;
+    bool tail = !(st->extent & ROW_NO_TAIL);
+    const char *whole = tail ? emit_op(e, "and i64 %s, %d", to, -RED_LANES) : to;
+    const char *step = emit_text(e, "%d", RED_LANES);
+    struct emit_loop l;
+    emit_loop_open(e, &l, from, whole, step);
+    emit_loop_body(e, &l);
+    vector_at(st, l.index, NULL, NULL, NULL, store_flags);
+    emit_loop_close(e, &l, NULL);
+    if (!tail)
+        return;
+    const char *end = emit_if(e, emit_op(e, "icmp slt i64 %s, %s", l.index, to));
+    const char *left = emit_op(e, "sub i64 %s, %s", to, l.index);
+    vector_at(st, l.index, emit_tail_mask(e, RED_LANES, left), NULL, NULL, 0);
+    emit_endif(e, end);
+}
+
+// i1: every ELEM store of this stage goes to whole aligned vectors.
+static const char *
+stores_aligned(struct stages *st, const char *from)
+{
+    struct emitter *e = st->e;
+    struct emit_scope s = emit_scope(e, st->row, RED_LANES);
+    stages_bind(st, &s, from);
+    const char *bits = "0";
+    for (uint32_t i = 0; i < e->kernel.store.n; i++) {
+        const struct store *x = &e->kernel.store.at[i];
+        if (x->level != LEVEL_ELEM || x->stage != st->stage)
+            continue;
+        const char *address = emit_address(e, &s, x->access);
+        const char *number = emit_op(e, "ptrtoint ptr %s to i64", address);
+        bits = emit_op(e, "or i64 %s, %s", bits, number);
+    }
+    return emit_op(e, "icmp eq i64 %s, 0", emit_op(e, "and i64 %s, 127", bits));
+}
+
+// Streaming stores need aligned rows, which is known only when running.
+static void
+run_streaming(struct stages *st, const char *from, const char *to)
+{
+    struct emitter *e = st->e;
+    const char *aligned = stores_aligned(st, from);
+    const char *yes = emit_label(e, "aligned"), *no = emit_label(e, "unaligned");
+    const char *end = emit_label(e, "stored");
+    emit_branch(e, aligned, yes, no);
+    emit_place(e, yes);
+    run_plain(st, from, to, EMIT_NONTEMPORAL);
+    emit_jump(e, end);
+    emit_place(e, no);
+    run_plain(st, from, to, 0);
+    emit_jump(e, end);
+    emit_place(e, end);
+}
+
+void
+stages_run(struct stages *st, struct emit_scope *row, uint32_t stage, const char *from,
+           const char *to, struct emit_acc *out)
+{
+    if (!collect(st, stage))
+        return;
+    st->row = row;
+    if (st->set.n)
+        reduce_loop(st->e, &st->set, from, to, st->extent, stage_width(st), point, st, out);
+    else if (st->e->sched->streaming_store)
+        run_streaming(st, from, to);
+    else
+        run_plain(st, from, to, 0);
+}
+
+void
+stages_unrolled(struct stages *st, struct emit_scope *vector, uint32_t vectors, uint32_t stage,
+                struct emit_acc *out)
+{
+    if (!collect(st, stage))
+        return;
+    reduce_identity(st->e, &st->set, out);
+    for (uint32_t v = 0; v < vectors; v++) {
+        struct emit_acc in[REDUCE_MAX];
+        memcpy(in, out, sizeof in);
+        st->at = emit_text(st->e, "%u", v * RED_LANES);
+        sinks(st, &vector[v], in, out, 0);
+    }
+}
+
+// ---- a point of P, and the end
+
+static void
+set_result(struct emitter *e, struct emit_scope *s, uint32_t acc, const char *v)
+{
+    for (uint32_t i = 1; i < e->kernel.inst.n; i++)
+        if (e->kernel.inst.at[i].op == OP_result && e->kernel.inst.at[i].aux == acc)
+            emit_set(s, i, v);
+}
+
+void
+stages_result(struct stages *st, struct emit_scope *row, uint32_t acc, const char *v)
+{
+    set_result(st->e, row, acc, v);
+}
+
+// Bytes of shared memory before the values of accumulator acc (over P).
+static int64_t
+shared_offset(const struct stages *st, uint32_t acc)
+{
+    const struct kernel *k = &st->e->kernel;
+    int64_t at = st->shared_base, points = kernel_points(k, AXIS_P);
+    for (uint32_t i = 0; i < acc; i++)
+        if (k->acc.at[i].scope == OVER_P)
+            at += (points * dtype_size(k->acc.at[i].dtype) + 63) & ~(int64_t)63;
+    return at;
+}
+
+static const char *
+shared_at(struct stages *st, uint32_t acc, const char *index)
+{
+    struct emitter *e = st->e;
+    const struct kernel *k = &e->kernel;
+    const char *base = emit_ptr(e, emit_shared(e), emit_num(e, shared_offset(st, acc)), "i8");
+    return emit_ptr(e, base, index, emit_memory_type(e, k->acc.at[acc].dtype, 1));
+}
+
+void
+stages_row(struct stages *st, struct emit_scope *row, uint32_t stage, const char *index)
+{
+    struct emitter *e = st->e;
+    const struct kernel *k = &e->kernel;
+    emit_hoist(e, row, NULL, UINT32_MAX);
+    for (uint32_t i = 0; i < k->store.n; i++) {
+        const struct store *x = &k->store.at[i];
+        if (x->level == LEVEL_ROW && x->stage == stage)
+            emit_store(e, row, x, 0);
+    }
+    for (uint32_t i = 0; i < k->acc.n; i++) {
+        const struct acc *acc = &k->acc.at[i];
+        if (acc->scope == OVER_P && acc->stage == stage)
+            emit_store_raw(e, acc->dtype, 1, shared_at(st, i, index),
+                           emit_value(e, row, acc->value), NULL, dtype_size(acc->dtype));
+    }
+}
+
+struct finish_point {
+    struct stages *st;
+    struct reduce_set set;
+    uint32_t acc;
+};
+
+static void
+point_of_shared(struct emitter *e, const char *j, const char *mask, const struct emit_acc *in,
+                struct emit_acc *out, void *user)
+{
+    struct finish_point *f = user;
+    uint8_t dtype = e->kernel.acc.at[f->acc].dtype;
+    const char *p = shared_at(f->st, f->acc, j);
+    const char *x = emit_load_raw(e, dtype, RED_LANES, p, mask, dtype_size(dtype));
+    out[0] = reduce_step(e, &f->set, 0, in[0], x, j, mask);
+}
+
+void
+stages_finish(struct stages *st)
+{
+    struct emitter *e = st->e;
+    const struct kernel *k = &e->kernel;
+    int64_t points = kernel_points(k, AXIS_P);
+    struct emit_scope once = emit_scope(e, NULL, 1);
+    for (uint32_t i = 0; i < k->acc.n; i++) {
+        if (k->acc.at[i].scope != OVER_P)
+            continue;
+        struct finish_point f = {.st = st, .acc = i};
+        struct emit_acc p;
+        reduce_add(&f.set, &k->acc.at[i]);
+        reduce_identity(e, &f.set, &p);
+        if (points)
+            reduce_loop(e, &f.set, "0", emit_num(e, points), 0, 1, point_of_shared, &f, &p);
+        set_result(e, &once, i, reduce_lanes(e, &f.set, 0, p));
+    }
+    emit_hoist(e, &once, NULL, UINT32_MAX);
+    for (uint32_t i = 0; i < k->store.n; i++)
+        if (k->store.at[i].level == LEVEL_ONCE)
+            emit_store(e, &once, &k->store.at[i], 0);
+}

@@ -1,0 +1,50 @@
+// stage.h: the loop over R of one stage of a kernel, for the row and split classes.
+#ifndef FUSEC_CODEGEN_CPU_STAGE_H
+#define FUSEC_CODEGEN_CPU_STAGE_H
+
+#include "codegen/cpu/reduce.h"
+#include "passes/schedule_row.h"
+
+struct stages {
+    struct emitter *e;
+    uint32_t np, nr;         // axes of P and R
+    int64_t points;          // of R
+    const char *n;           // the same as an operand
+    uint32_t extent;         // enum row_extent
+    int64_t shared_base;     // bytes of shared memory before the values of accumulators over P
+    int64_t *kept_at;        // per instruction: where in scratch it is kept; -1: it is not
+    // while a stage is written
+    struct emit_scope *row;
+    uint32_t stage;
+    struct reduce_set set;
+    uint32_t acc[REDUCE_MAX]; // kernel.acc of set.acc
+    const char *at;           // first element of the vector being written
+};
+
+// Numbers the scratch of kept values. Lives in e->mem. Installs e->resolve.
+void stages_begin(struct stages *st, struct emitter *e);
+// Call after emit_function.
+void stages_function(struct stages *st);
+
+// Writes stage `stage` over elements from .. to of R below the row scope; partials of the stage's
+// accumulators (st->set, st->acc) go to out. Nothing is written when the stage has no ELEM work.
+void stages_run(struct stages *st, struct emit_scope *row, uint32_t stage, const char *from,
+                const char *to, struct emit_acc *out);
+// The same, unrolled over the `vectors` scopes of a row that fits in registers (see stages_bind).
+void stages_unrolled(struct stages *st, struct emit_scope *vector, uint32_t vectors, uint32_t stage,
+                     struct emit_acc *out);
+// Binds the R axes of a 16-lane scope to elements j .. j + 15.
+void stages_bind(struct stages *st, struct emit_scope *s, const char *j);
+
+// Makes v known as the result of accumulator acc.
+void stages_result(struct stages *st, struct emit_scope *row, uint32_t acc, const char *v);
+// What belongs to a point of P, once the results of earlier stages are known: its ROW instructions,
+// ROW stores of this stage, and ROW values that accumulators over P need, which go to
+// shared, at index.
+void stages_row(struct stages *st, struct emit_scope *row, uint32_t stage, const char *index);
+
+// The end of kernel_finish: reduces the array of each accumulator over P, computes and stores what
+// is level ONCE.
+void stages_finish(struct stages *st);
+
+#endif

@@ -1,0 +1,191 @@
+// schedule_row.c: parameters of the row class: P outside, vectors along R.
+//
+// The class can take any body with a reduce domain. Rows of a few vectors are unrolled and held in
+// registers. Longer ones loop over R once a stage, and a value of an earlier stage is either kept in
+// the thread's scratch or computed again: kept where that costs more than about three cheap
+// instructions and the rows fit the second-level cache beside what streams through it.
+//
+// Accumulators over P leave one value a row in shared memory, which bounds P.
+#include "passes/plan.h"
+#include "passes/schedule.h"
+#include "passes/schedule_row.h"
+
+#include <string.h>
+
+enum {
+    MAX_SHARED = 256 << 10,  // bytes of partial results a launch
+    MAX_SCRATCH = 128 << 10, // bytes of kept rows a thread
+    MAX_VECTORS = 16,        // of a row in registers (one block of the reduction order)
+    MAX_UNROLLED = 400,      // weight of an unrolled row
+    KEEP_COST = 6,           // least cost of a value worth keeping
+    GATHER_COST = 8,         // a load whose lanes are not neighbours
+    GRAIN_WORK = 1 << 17,    // least cost given to a thread
+};
+
+uint32_t
+row_inst_cost(const struct kernel *k, uint32_t i)
+{
+    const struct inst *in = &k->inst.at[i];
+    if (in->op == OP_load) {
+        int64_t stride = k->nred ? k->access.at[in->aux].stride[k->naxis - 1] : 0;
+        return in->a || (stride != 0 && stride != 1) ? GATHER_COST : 1;
+    }
+    uint32_t cost = op_table[in->op].cost;
+    return cost > 1 ? cost : 1;
+}
+
+uint32_t
+row_elem_cost(const struct kernel *k)
+{
+    uint32_t cost = 0;
+    for (uint32_t i = 1; i < k->inst.n; i++)
+        if (k->inst.at[i].level == LEVEL_ELEM)
+            cost += row_inst_cost(k, i);
+    return cost + k->acc.n + k->store.n;
+}
+
+int64_t
+row_shared_bytes(const struct kernel *k)
+{
+    int64_t points = kernel_points(k, AXIS_P), bytes = 0;
+    for (uint32_t i = 0; i < k->acc.n; i++)
+        if (k->acc.at[i].scope == OVER_P)
+            bytes += (points * dtype_size(k->acc.at[i].dtype) + 63) & ~(int64_t)63;
+    return bytes;
+}
+
+bool
+row_too_many_accs(const struct kernel *k)
+{
+    for (uint32_t s = 0; s < k->nstage; s++) {
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < k->acc.n; i++)
+            n += k->acc.at[i].scope == OVER_R && k->acc.at[i].stage == s;
+        if (n > ROW_MAX_ACCS)
+            return true;
+    }
+    return false;
+}
+
+uint16_t
+row_extent_flags(int64_t points)
+{
+    int flags = 0;
+    flags |= points % RED_LANES == 0 ? ROW_NO_TAIL : 0;
+    flags |= points % (4 * RED_BLOCK) == 0 ? ROW_NO_REST : 0;
+    flags |= points < 4 * RED_BLOCK ? ROW_NO_GROUPS : 0;
+    flags |= points <= RED_BLOCK ? ROW_ONE_BLOCK : 0;
+    return (uint16_t)flags;
+}
+
+// Is i read by an instruction, accumulator or store of a later stage?
+static bool
+crosses_stages(const struct kernel *k, uint32_t i)
+{
+    uint8_t stage = k->inst.at[i].stage;
+    for (uint32_t u = i + 1; u < k->inst.n; u++) {
+        const struct inst *in = &k->inst.at[u];
+        if (in->stage > stage && (in->a == i || in->b == i || in->c == i))
+            return true;
+    }
+    for (uint32_t u = 0; u < k->acc.n; u++)
+        if (k->acc.at[u].value == i && k->acc.at[u].stage > stage)
+            return true;
+    for (uint32_t u = 0; u < k->store.n; u++)
+        if (k->store.at[u].value == i && k->store.at[u].stage > stage)
+            return true;
+    return false;
+}
+
+static bool
+is_kept(const struct schedule *s, uint32_t i)
+{
+    return i < 256 && s->keep[i / 64] >> (i % 64) & 1;
+}
+
+// What operand x adds to the cost of an instruction of this stage.
+static uint32_t
+operand_cost(const struct kernel *k, const struct schedule *s, const uint32_t *cost, uint32_t x,
+             uint8_t stage)
+{
+    if (!x || k->inst.at[x].level != LEVEL_ELEM)
+        return 0;
+    return is_kept(s, x) && k->inst.at[x].stage < stage ? 1 : cost[x];
+}
+
+// Fills in s->keep and s->scratch_bytes, first come first served: early values feed later ones.
+static void
+choose_kept(const struct kernel *k, struct schedule *s)
+{
+    int64_t points = kernel_points(k, AXIS_R);
+    uint32_t *cost = xcalloc(k->inst.n, sizeof *cost);
+    for (uint32_t i = 1; i < k->inst.n; i++) {
+        const struct inst *in = &k->inst.at[i];
+        if (in->level != LEVEL_ELEM)
+            continue;
+        uint64_t sum = row_inst_cost(k, i);
+        const uint32_t operands[] = {in->a, in->b, in->c};
+        for (uint32_t x = 0; x < 3; x++)
+            sum += operand_cost(k, s, cost, operands[x], in->stage);
+        cost[i] = sum < 1000 ? (uint32_t)sum : 1000; // shared operands count twice
+        int64_t bytes = ((points + 15) / 16 * 16 * dtype_size(in->dtype) + 63) & ~(int64_t)63;
+        bool fits = s->scratch_bytes + bytes <= MAX_SCRATCH && i < 256;
+        if (cost[i] < KEEP_COST || !fits || !crosses_stages(k, i))
+            continue;
+        s->keep[i / 64] |= (uint64_t)1 << (i % 64);
+        s->scratch_bytes += bytes;
+    }
+    xfree(cost);
+}
+
+static int64_t
+output_bytes(const struct kernel *k)
+{
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < k->buffers.n; i++) {
+        const struct kernel_buffer *b = &k->buffers.at[i];
+        if (b->role == BUF_OUT)
+            bytes += (b->span_hi - b->span_lo + 1) * dtype_size(b->dtype);
+    }
+    return bytes;
+}
+
+static bool
+stores_dense_rows(const struct kernel *k)
+{
+    if (!k->nred)
+        return false;
+    for (uint32_t i = 0; i < k->store.n; i++)
+        if (k->store.at[i].level == LEVEL_ELEM &&
+            k->access.at[k->store.at[i].access].stride[k->naxis - 1] != 1)
+            return false;
+    return true;
+}
+
+bool
+schedule_row(const struct kernel *k, const struct target *t, struct schedule *s, uint8_t *why)
+{
+    *s = (struct schedule){.cls = CLASS_ROW, .vec = 16, .unroll = 4};
+    if ((!k->nred && !k->acc.n) || k->cls == CLASS_CONTRACT)
+        return *why = REASON_no_class, false;
+    if (row_too_many_accs(k))
+        return *why = REASON_budget_insts, false;
+    s->shared_scratch_bytes = row_shared_bytes(k);
+    if (s->shared_scratch_bytes > MAX_SHARED)
+        return *why = REASON_budget_scratch, false;
+    int64_t points = kernel_points(k, AXIS_R), rows = kernel_points(k, AXIS_P);
+    int64_t vectors = (points + 15) / 16;
+    uint32_t cost = row_elem_cost(k);
+    if (vectors <= MAX_VECTORS && vectors * cost <= MAX_UNROLLED)
+        s->tile[ROW_TILE_VECTORS] = (uint16_t)vectors;
+    else
+        choose_kept(k, s);
+    s->tile[ROW_TILE_EXTENT] = row_extent_flags(points);
+    s->chunk = vectors * 16;
+    s->units = rows;
+    int64_t work = points * (2 + cost / 4);
+    s->grain = work < GRAIN_WORK ? (GRAIN_WORK + work - 1) / work : 1;
+    s->finish_units = s->shared_scratch_bytes > 0;
+    s->streaming_store = output_bytes(k) > t->llc / 2 && stores_dense_rows(k);
+    return true;
+}

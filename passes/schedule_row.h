@@ -1,0 +1,29 @@
+// schedule_row.h: what the row and split classes share: their parameters and figures.
+#ifndef FUSEC_PASSES_SCHEDULE_ROW_H
+#define FUSEC_PASSES_SCHEDULE_ROW_H
+
+#include "ir/kernel.h"
+
+// Schedule parameters of the row and split classes (struct schedule's general fields):
+//   tile[0]  vectors of a row that is unrolled and held in registers; 0: a loop
+//   tile[1]  what is known about the extent of R (enum row_extent): code that it makes needless is
+//            not generated
+//   unroll   blocks in flight in stages that have little else to hide latency behind, 1 or 4
+enum { ROW_TILE_VECTORS = 0, ROW_TILE_EXTENT = 1 };
+enum row_extent {
+    ROW_NO_TAIL = 1,    // a multiple of 16
+    ROW_NO_REST = 2,    // a multiple of four blocks
+    ROW_NO_GROUPS = 4,  // less than four blocks
+    ROW_ONE_BLOCK = 8,  // at most one block
+};
+uint16_t row_extent_flags(int64_t points);
+enum { ROW_MAX_ACCS = 16 }; // accumulators over R of one stage
+
+uint32_t row_inst_cost(const struct kernel *k, uint32_t inst);
+uint32_t row_elem_cost(const struct kernel *k); // of one element, all stages
+int64_t row_shared_bytes(const struct kernel *k); // for accumulators over P
+bool row_too_many_accs(const struct kernel *k);
+// Bytes of shared memory that the split class's partial results take, units parts in all.
+int64_t split_part_bytes(const struct kernel *k, int64_t units);
+
+#endif
