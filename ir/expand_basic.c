@@ -156,7 +156,7 @@ expand_cast(struct expander *x, uint8_t to, val a)
     }
     if ((to != DT_f16 && to != DT_bf16) || from == DT_f32)
         return x_cast(x, to, a);
-    // Integers that f16 can hold, and its bound of 65520, are exact in f32; so are 16 bits for bf16.
+    // Integers up to f16's bound of 65520 are exact in f32; so are those of 16 bits, for bf16.
     if (from != DT_f64 && (to == DT_f16 || dtype_table[from].bits <= 16))
         return x_cast(x, to, x_cast(x, DT_f32, a));
     if (from != DT_f64 && dtype_table[from].bits == 64)

@@ -9,17 +9,16 @@
 // rounds into the denormals by itself. Arguments are first limited to where the result is infinity
 // or 0 anyway. A NaN passes both limits and every multiplication.
 //
-// The polynomials are minimax fits (Remez exchange, relative error of the function, each coefficient
-// rounded to the type before the rest is fitted again):
-//   exp(r) = 1 + r + r^2 P(r)        f32: degree 4, 2^-28.1      f64: degree 10, 2^-63.5
-//   expm1(r) = r + r^2 P(r)          f32: degree 5, 2^-28.1      f64: degree 10, 2^-61.6
-//   log(erfc(x)) = x Q(x), 0 <= x    f32: up to x = 4            f64: up to x = 6
+// The polynomials are minimax fits of the relative error of the function (ir/fit_polynomials.py):
+//   exp(r) = 1 + r + r^2 P(r)             f32: degree 4, 2^-28.2     f64: degree 10, 2^-63.6
+//   expm1(r) = r + r^2 P(r)               f32: degree 5, 2^-28.1     f64: degree 10, 2^-61.6
+//   log(erfc(x)) = x (slope + P(x)), for  f32: x <= 4, 2^-27.8       f64: x <= 6, 2^-59.7
 //
 // sigmoid(x) = 1 / (1 + exp(-x)); the sum is (2^n + 1) + (2^n expm1(r) + what 2^n + 1 loses).
 // Everything is scaled by 2^-64 (2^-512), which leaves room for 1 / exp(-x) to become a denormal.
 //
 // tanh(x) = t / (t + 2) with t = expm1(2 |x|) = 2^n expm1(r) + (2^n - 1): no cancellation near 0,
-// and 1 where t + 2 rounds to t. What the sum t + 2 loses is put back into the quotient's last step.
+// and 1 where t + 2 rounds to t. What t + 2 loses is put back into the quotient's last step.
 //
 // erf(x) = 1 - erfc(x) = -expm1(log erfc x). log erfc is smooth on the whole axis (erfc's zeros are
 // off it, the nearest ones at -1.35 +- 1.99 i), and the error allowed to Q grows like exp(x^2), so
@@ -50,15 +49,15 @@ static const struct exp_format formats[2] = {
      .ln2_hi = 0x1.62e43p-1, .ln2_lo = -0x1.05c61p-29,
      .tanh_limit = 10, .erf_limit = 4,
      .erf_slope = -0x1.20dd76p0,
-     .exp_poly = {0x1.fffffcp-2, 0x1.55548cp-3, 0x1.5558a6p-5, 0x1.123ceep-7, 0x1.6a4138p-10},
+     .exp_poly = {0x1.fffffcp-2, 0x1.55548cp-3, 0x1.555858p-5, 0x1.123de2p-7, 0x1.6ac7d2p-10},
      .nexp = 5,
      .expm1_poly = {
-         0x1p-1, 0x1.55552cp-3, 0x1.555502p-5, 0x1.11566ep-7, 0x1.6d2ea6p-10, 0x1.399f22p-13
+         0x1p-1, 0x1.55552cp-3, 0x1.555502p-5, 0x1.11567p-7, 0x1.6d2e9ap-10, 0x1.3976b6p-13,
      },
      .nexpm1 = 6,
      .erf_poly = {
-         0x1.f7ac92p-25, -0x1.45f2fep-1, -0x1.a4f96p-4, 0x1.39c132p-6, 0x1.5a6954p-13,
-         -0x1.b61696p-10, 0x1.4cd3cp-11, -0x1.ef7ecap-14, 0x1.384e14p-17
+         0x1.f7ac92p-25, -0x1.45f2fep-1, -0x1.a4f95ep-4, 0x1.39c0e2p-6, 0x1.5af1a2p-13,
+         -0x1.b62eap-10, 0x1.4cf1bep-11, -0x1.efba5cp-14, 0x1.386718p-17,
      },
      .nerf = 9},
     {.flt = DT_f64, .sint = DT_i64, .fraction = 52, .magic = 0x1.8p52, .bias = 1023,
@@ -67,29 +66,27 @@ static const struct exp_format formats[2] = {
      .tanh_limit = 20, .erf_limit = 6,
      .erf_slope = -0x1.20dd750429b6dp0,
      .exp_poly = {
-         0x1p-1, 0x1.555555555555dp-3, 0x1.555555555556cp-5, 0x1.111111110e54ep-7,
-         0x1.6c16c16c0a49ep-10, 0x1.a01a01b5f148ep-13, 0x1.a01a01e84d52dp-16,
-         0x1.71ddeab7e1cbbp-19, 0x1.27e44bad2692fp-22, 0x1.af74317b00f65p-26,
-         0x1.204e34f96508cp-29
+         0x1p-1, 0x1.555555555555dp-3, 0x1.555555555556cp-5, 0x1.111111110e549p-7,
+         0x1.6c16c16c0a3e2p-10, 0x1.a01a01b5f5074p-13, 0x1.a01a01e8befa8p-16, 0x1.71ddeaaae9addp-19,
+         0x1.27e44a5425234p-22, 0x1.af744cb4991f4p-26, 0x1.2050c90961a99p-29,
      },
      .nexp = 11,
      .expm1_poly = {
          0x1p-1, 0x1.5555555555559p-3, 0x1.5555555555559p-5, 0x1.111111110f6f5p-7,
-         0x1.6c16c16c1646ap-10, 0x1.a01a01afa4d06p-13, 0x1.a01a019fef545p-16,
-         0x1.71ddf92722a35p-19, 0x1.27e4f5007e6f9p-22, 0x1.af5d1e1a8a8b4p-26,
-         0x1.1f3e90e4df637p-29
+         0x1.6c16c16c16466p-10, 0x1.a01a01afa4d02p-13, 0x1.a01a019ff14c1p-16, 0x1.71ddf92723304p-19,
+         0x1.27e4f4fb69b27p-22, 0x1.af5d1e1a47be7p-26, 0x1.1f3e99807e1f1p-29,
      },
      .nexpm1 = 11,
      .erf_poly = {
-         -0x1.1ae3a914fed8p-56, -0x1.45f306dc9c886p-1, -0x1.a4f4e2a1b44dcp-4,
-         0x1.39668594cd0fp-6, 0x1.b6b68528ba799p-13, -0x1.bca6748c193fp-10,
-         0x1.3564fcb7d42bfp-11, -0x1.b2022a8f7bf3fp-16, -0x1.0e9e3d36ece02p-14,
-         0x1.f3c0b11b04a4p-16, -0x1.d7ff83fba4cc3p-19, -0x1.68a7d4dc45861p-19,
-         0x1.a8b2062be7233p-20, -0x1.aa53d5c3b054ep-23, -0x1.f5414101f8d54p-23,
-         0x1.a54ca98de34c4p-23, -0x1.856f49f654c66p-24, 0x1.036c48fa6425ap-25,
-         -0x1.0a390295ea633p-27, 0x1.acc8438e68feep-30, -0x1.0e51d2dbf3d63p-32,
-         0x1.063ff01b9e8d6p-35, -0x1.7a881ed365b9p-39, 0x1.7ef43d16b0365p-43,
-         -0x1.e4905f07344a1p-48, 0x1.206d855ca3417p-53
+         -0x1.1ae3a914fed8p-56, -0x1.45f306dc9c886p-1, -0x1.a4f4e2a1b44dcp-4, 0x1.39668594cd0eep-6,
+         0x1.b6b68528bf84fp-13, -0x1.bca6748c268e2p-10, 0x1.3564fcb8e886fp-11,
+         -0x1.b2022b681d57ep-16, -0x1.0e9e3c5406145p-14, 0x1.f3c0a6856578bp-16,
+         -0x1.d7fec6cd7124ap-19, -0x1.68a91d5a60a9bp-19, 0x1.a8b59422b7c6cp-20,
+         -0x1.aa73b156178ccp-23, -0x1.f52444ce3a0fp-23, 0x1.a5374b320800dp-23,
+         -0x1.8555e5d387dd1p-24, 0x1.03542468d1347p-25, -0x1.0a1496f30120ep-27,
+         0x1.ac7213f35ad8ep-30, -0x1.0e03176baf8ap-32, 0x1.05d36cc098a9fp-35,
+         -0x1.79ae6f50b8c28p-39, 0x1.7dc8e357db1c7p-43, -0x1.e2987acc04fdap-48,
+         0x1.1ee690a0b463bp-53,
      },
      .nerf = 26},
 };

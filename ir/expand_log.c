@@ -4,10 +4,10 @@
 // sqrt(1/2), gives k and m at once. Denormals are scaled up by a power of two before and k is
 // corrected. f = m - 1 is exact and log x = k ln 2 + log(1 + f); ln 2 is split so that k times its
 // upper part is exact, and near 1 (k = 0) nothing cancels.
-//   f32: log(1 + f) = f + f^2 P(f), degree 8, minimax, relative error 2^-26.0
-//   f64: with s = f / (2 + f), log(1 + f) = 2 atanh(s) = 2 s + s^3 P(s^2), degree 6, 2^-59.4; as
+//   f32: log(1 + f) = f + f^2 P(f), degree 8, relative error 2^-26.1
+//   f64: with s = f / (2 + f), log(1 + f) = 2 atanh(s) = 2 s + s^3 P(s^2), degree 6, 2^-59.5; as
 //        2 s = f - s f, it is f - (f^2/2 - s (f^2/2 + s^2 P)), where the leading f is exact
-//        (the scheme of Sun's fdlibm, K. C. Ng 1993; the coefficients are fitted here).
+//        (the scheme of Sun's fdlibm, K. C. Ng 1993). Both fits: ir/fit_polynomials.py.
 // Zero, negative arguments, infinity and NaN are chosen at the end.
 #include "ir/expand_rules.h"
 
@@ -16,12 +16,12 @@
 #include <math.h>
 
 static const double poly32[] = {
-    -0x1.fffff8p-2, 0x1.555608p-2, -0x1.0004f8p-2, 0x1.99484ap-3, -0x1.53ad5p-3, 0x1.290388p-3,
-    -0x1.19e2fap-3, 0x1.c6b088p-4, -0x1.55634ap-5
+    -0x1.fffff8p-2, 0x1.555608p-2, -0x1.0004f8p-2, 0x1.99484ep-3, -0x1.53ad56p-3, 0x1.29032p-3,
+    -0x1.19e244p-3, 0x1.c6b5b8p-4, -0x1.5577fcp-5,
 };
 static const double poly64[] = {
-    0x1.5555555555592p-1, 0x1.999999997fcb6p-2, 0x1.2492494218946p-2, 0x1.c71c51da68fdbp-3,
-    0x1.74664afb58ce6p-3, 0x1.39a04e020c83bp-3, 0x1.2f15939820a4bp-3
+    0x1.5555555555592p-1, 0x1.999999997ff18p-2, 0x1.24924941e1569p-2, 0x1.c71c52145a5e3p-3,
+    0x1.74663cea03cb1p-3, 0x1.39a1e93ba3103p-3, 0x1.2f03b4ee33fd4p-3,
 };
 
 struct log_format {

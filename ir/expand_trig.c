@@ -2,19 +2,20 @@
 //
 // The turn's fraction x / 2 pi mod 1 is computed to enough bits that even the argument closest to a
 // multiple of pi / 2 keeps its relative accuracy (Payne, Hanek 1983), with arithmetic alone: bodies
-// have no branches and no tables in memory. It is rounded to quarter turns, and sine and cosine of
-// the rest (|r| <= pi / 4) are minimax polynomials in r^2: f32 2^-27.9 and 2^-33, f64 2^-63 and 2^-69.
+// have no branches and no tables in memory. It is rounded to quarter turns; sine and cosine of the
+// rest (|r| <= pi / 4) are minimax polynomials in r^2 (ir/fit_polynomials.py; relative errors: f32
+// 2^-27.9 and 2^-33.0, f64 2^-63.2 and 2^-69.0).
 //
-// f32: 1 / 2 pi is cut into parts of 28 bits, so that a part times x (24 bits) is exact in f64, with
-// a bit to spare for the addition of what is left from the parts before. Whole turns are dropped
-// after each part. Products too large to have a fraction drop out by themselves; 7 parts reach
-// 2^-190, for arguments below 2^128.
+// f32: 1 / 2 pi is cut into parts of 28 bits, so that a part times x (24 bits) is exact in f64,
+// with a bit to spare for adding what is left from the parts before. Whole turns are dropped after
+// each part. Products too large to have a fraction drop out by themselves; 7 parts reach 2^-196,
+// which serves arguments below 2^128.
 //
-// f64: |x| = m 2^(o - 64) with m of 53 bits; the fraction of m 2^(o - 64) / 2 pi needs only the bits of
-// 1 / 2 pi from place o - 63 on. The 192 bits there are picked from literals: the words by a barrel
-// shifter of `where` over the bits of o / 64, the rest by shifts. Their product with m is summed in
-// columns of 32 bits, modulo 1. The result, less its quarter turns, becomes the sum of two doubles.
-// Below pi / 4 the argument is taken as it is.
+// f64: |x| = m 2^(o - 64) with m of 53 bits; the fraction of m 2^(o - 64) / 2 pi needs only the
+// bits of 1 / 2 pi from place o - 63 on. The 192 bits there are picked from literals: the words by
+// a barrel shifter of `where` over the bits of o / 64, the rest by shifts. Their product with m is
+// summed in columns of 32 bits, modulo 1. The result, less its quarter turns, becomes the sum of
+// two doubles. Below pi / 4 the argument is taken as it is.
 #include "ir/expand_rules.h"
 
 #include "ir/base/check.h"
@@ -24,18 +25,18 @@
 static const double sin32[] = {-0x1.555546p-3, 0x1.110778p-7, -0x1.995406p-13};
 static const double cos32[] = {-0.5, 0x1.55554ap-5, -0x1.6c0c28p-10, 0x1.99e80cp-16};
 static const double sin64[] = {
-    -0x1.5555555555555p-3, 0x1.1111111111068p-7, -0x1.a01a019ffe08cp-13, 0x1.71de3a332c541p-19,
-    -0x1.ae642b9987554p-26, 0x1.61093a57b3b64p-33, -0x1.9fb6a38e8efdbp-41
+    -0x1.5555555555555p-3, 0x1.1111111111068p-7, -0x1.a01a019ffe08cp-13, 0x1.71de3a332c532p-19,
+    -0x1.ae642b9984aeep-26, 0x1.61093a55611dcp-33, -0x1.9fb6a249a15b8p-41,
 };
 static const double cos64[] = {
-    0x1.5555555555555p-5, -0x1.6c16c16c16b3p-10, 0x1.a01a019ffcb74p-16, -0x1.27e4fb5a1ec52p-22,
-    0x1.1eed6f7dd3b7cp-29, -0x1.93744f2932b5ap-37, 0x1.9dac4224dea04p-45
+    0x1.5555555555555p-5, -0x1.6c16c16c16b3p-10, 0x1.a01a019ffcb74p-16, -0x1.27e4fb5a1ed43p-22,
+    0x1.1eed6f7e040bbp-29, -0x1.93744f8e60506p-37, 0x1.9dac877b04619p-45,
 };
 
 // 1 / 2 pi, once in parts of 28 bits, once as a bit string after 64 zeros.
 static const double turn_parts[7] = {
     0x1.45f3068p-3, 0x1.727220ap-29, 0x1.29fc274p-58, 0x1.7d1f534p-86, 0x1.bb81b68p-115,
-    0x1.14acc9ep-141, 0x1.0e4107p-172
+    0x1.14acc9ep-141, 0x1.0e4107p-172,
 };
 enum { TURN_WORDS = 20 };
 static const uint64_t turn_bits[TURN_WORDS] = {
@@ -43,7 +44,7 @@ static const uint64_t turn_bits[TURN_WORDS] = {
     0x7f9458eaf7aef158, 0x6dc91b8e909374b8, 0x01924bba82746487, 0x3f877ac72c4a69cf,
     0xba208d7d4baed121, 0x3a671c09ad17df90, 0x4e64758e60d4ce7d, 0x272117e2ef7e4a0e,
     0xc7fe25fff7816603, 0xfbcbc462d6829b47, 0xdb4d9fb3c9f2c26d, 0xd3d18fd9a797fa8b,
-    0x5d49eeb1faf97c5e, 0xcf41ce7de294a4ba, 0x9afed7ec47e35742, 0x1580cc11bf1edaea
+    0x5d49eeb1faf97c5e, 0xcf41ce7de294a4ba, 0x9afed7ec47e35742, 0x1580cc11bf1edaea,
 };
 
 struct angle {
@@ -164,7 +165,8 @@ reduce64(struct expander *x, val size)
                      to_double(x, low_half(x, second), 0x1p-76));
     hi = two_sum(x, hi, x_add(x, lost, tail), &lo);
     // Turns to radians, in two doubles.
-    val tau = x_num(x, DT_f64, 0x1.921fb54442d18p+2), tau_lo = x_num(x, DT_f64, 0x1.1a62633145c07p-52);
+    val tau = x_num(x, DT_f64, 0x1.921fb54442d18p+2);
+    val tau_lo = x_num(x, DT_f64, 0x1.1a62633145c07p-52);
     val r = x_mul(x, hi, tau);
     val r_lo = x_fma(x, hi, tau, x_neg(x, r));
     r_lo = x_fma(x, lo, tau, x_fma(x, hi, tau_lo, r_lo));

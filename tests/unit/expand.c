@@ -193,9 +193,9 @@ Test(expand, float_division)
 }
 
 static const double awkward[] = {
-    0,       -0.0,     1,       -1,     0.1,  -0.1,   2.5,    -2.5,   3,     7,        -7,      1e-40,
-    -1e-310, 0x1p-149, 1e10,    -1e10,  1e22, 3.4e38, -1e300, 0.75,   1e-5f, 16777217, 4503599,
-    (double)INFINITY,  -(double)INFINITY, (double)NAN,
+    0,        -0.0, 1,     -1,   0.1,    -0.1,   2.5,  -2.5,  3,        7,       -7, 1e-40, -1e-310,
+    0x1p-149, 1e10, -1e10, 1e22, 3.4e38, -1e300, 0.75, 1e-5f, 16777217, 4503599,
+    (double)INFINITY, -(double)INFINITY, (double)NAN,
 };
 enum { AWKWARD = sizeof awkward / sizeof *awkward };
 
@@ -342,17 +342,19 @@ Test(expand, casts_round_once)
                 cr_expect(got == want || both_nan, "%s to %s of %lx: %lx, expected %lx",
                           dtype_name(from), dtype_name(to), bits, got, want);
             }
-    // Midpoints of bf16 and f16 with a last bit far below.
-    EXPECT(scalar_to_double(DT_bf16, expanded_cast(DT_f64, DT_bf16,
-                                                   scalar_from_double(DT_f64, 1 + 0x1p-8 + 0x1p-50))),
-           1 + 0x1p-7);
-    EXPECT(scalar_to_double(DT_f16, expanded_cast(DT_f64, DT_f16,
-                                                  scalar_from_double(DT_f64, 1 + 0x1p-11 + 0x1p-50))),
-           1 + 0x1p-10);
-    EXPECT(scalar_to_double(DT_bf16, expanded_cast(DT_i64, DT_bf16, (1ull << 62) + (1ull << 54) + 1)),
-           0x1p62 + 0x1p55);
-    EXPECT(scalar_to_double(DT_bf16, expanded_cast(DT_u64, DT_bf16, (1ull << 63) + (1ull << 55))),
-           0x1p63);
+}
+
+// Midpoints of bf16 and f16, with and without a last bit far below.
+Test(expand, casts_round_once_at_midpoints)
+{
+    uint64_t above = scalar_from_double(DT_f64, 1 + 0x1p-8 + 0x1p-50);
+    EXPECT(scalar_to_double(DT_bf16, expanded_cast(DT_f64, DT_bf16, above)), 1 + 0x1p-7);
+    above = scalar_from_double(DT_f64, 1 + 0x1p-11 + 0x1p-50);
+    EXPECT(scalar_to_double(DT_f16, expanded_cast(DT_f64, DT_f16, above)), 1 + 0x1p-10);
+    above = (1ull << 62) + (1ull << 54) + 1;
+    EXPECT(scalar_to_double(DT_bf16, expanded_cast(DT_i64, DT_bf16, above)), 0x1p62 + 0x1p55);
+    uint64_t tie = (1ull << 63) + (1ull << 55);
+    EXPECT(scalar_to_double(DT_bf16, expanded_cast(DT_u64, DT_bf16, tie)), 0x1p63);
 }
 
 // sigmoid(x) stored, and exp(x) and its double summed over R; then a row value at stage 1.

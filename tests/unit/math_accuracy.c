@@ -2,7 +2,7 @@
 // libm in the next wider format; the bounds are those that ops.def states.
 //
 // f32 walks through all bit patterns (every exponent, both signs, NaNs) in steps of a prime. With
-// FUSEC_SWEEP_STEP=1 in the environment it takes all 2^32 of them, and prints the worst error found.
+// FUSEC_SWEEP_STEP=1 in the environment it takes all 2^32 of them and prints the worst error.
 // f64 draws arguments of all magnitudes, and more where the functions bend.
 #include "ir/expand.h"
 
