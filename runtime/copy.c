@@ -1,0 +1,140 @@
+// copy.c: measures copy bandwidth. What a kernel moves is compared with the fastest of three ways
+// to copy as much: memcpy (which may switch to streaming stores by its own rules), a loop of vector
+// loads and stores, and one whose stores pass the caches by. Each way has its best of several
+// rounds; a round takes the next of the buffers, so nothing is left in the caches from the one before.
+#include "runtime/target.h"
+
+#include "ir/base/mem.h"
+#include "runtime/pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+enum { ROUNDS_LEAST = 5, ROUNDS_MOST = 400, UNIT = 4096 };
+#define BUDGET_NS ((int64_t)60000000) // per way
+
+typedef void copy_fn(char *dst, const char *src, int64_t bytes); // 64-byte aligned, multiples of 64
+
+static void
+copy_memcpy(char *dst, const char *src, int64_t bytes)
+{
+    memcpy(dst, src, (size_t)bytes);
+}
+
+typedef uint64_t vector __attribute__((vector_size(64), may_alias));
+
+#if defined(__x86_64__)
+__attribute__((target_clones("avx512f", "avx2", "default")))
+#endif
+static void
+copy_plain(char *dst, const char *src, int64_t bytes)
+{
+    for (int64_t i = 0; i < bytes; i += 64) {
+        *(vector *)(dst + i) = *(const vector *)(src + i);
+        __asm__ volatile("" ::: "memory"); // stays a loop of stores: not turned into memcpy
+    }
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f"))) static void
+copy_streaming_512(char *dst, const char *src, int64_t bytes)
+{
+    for (int64_t i = 0; i < bytes; i += 64)
+        _mm512_stream_si512((void *)(dst + i), _mm512_load_si512((const void *)(src + i)));
+    _mm_sfence();
+}
+
+static void
+copy_streaming_128(char *dst, const char *src, int64_t bytes)
+{
+    for (int64_t i = 0; i < bytes; i += 16)
+        _mm_stream_si128((void *)(dst + i), _mm_load_si128((const void *)(src + i)));
+    _mm_sfence();
+}
+
+static void
+copy_streaming(char *dst, const char *src, int64_t bytes)
+{
+    (__builtin_cpu_supports("avx512f") ? copy_streaming_512 : copy_streaming_128)(dst, src, bytes);
+}
+#else
+static void
+copy_streaming(char *dst, const char *src, int64_t bytes)
+{
+    copy_plain(dst, src, bytes);
+}
+#endif
+
+struct copy_job {
+    copy_fn *copy;
+    char *dst;
+    const char *src;
+    int64_t bytes;
+};
+
+static void
+copy_units(void *arg, int64_t begin, int64_t end, uint32_t slot)
+{
+    (void)slot;
+    const struct copy_job *j = arg;
+    int64_t from = begin * UNIT, to = end * UNIT < j->bytes ? end * UNIT : j->bytes;
+    j->copy(j->dst + from, j->src + from, to - from);
+}
+
+static int64_t
+now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+// Nanoseconds of the best round over `pairs` pairs of blocks.
+static int64_t
+best_round(copy_fn *copy, char *memory, int64_t bytes, int64_t pairs, uint32_t threads)
+{
+    int64_t units = (bytes + UNIT - 1) / UNIT, best = INT64_MAX, start = now_ns();
+    for (int round = 0; round < ROUNDS_MOST; round++) {
+        int64_t at = round % pairs * 2 * bytes;
+        struct copy_job j = {copy, memory + at + bytes, memory + at, bytes};
+        int64_t before = now_ns();
+        if (threads < 2)
+            copy(j.dst, j.src, bytes);
+        else
+            pool_run(units, units / threads, threads, copy_units, &j);
+        int64_t after = now_ns();
+        best = after - before < best ? after - before : best;
+        if (round >= ROUNDS_LEAST && after - start > BUDGET_NS)
+            break;
+    }
+    return best > 0 ? best : 1;
+}
+
+double
+cpu_copy_gbps(int64_t bytes, uint32_t threads)
+{
+    struct target t;
+    char words[256];
+    cpu_target(&t, threads, words, sizeof words);
+    bytes = bytes < 64 ? 64 : (bytes + 63) & ~(int64_t)63;
+    int64_t pairs = 4 * t.llc / (2 * bytes) + 1, all = pairs * 2 * bytes;
+    char *memory = mmap(NULL, (size_t)all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return 0;
+    madvise(memory, (size_t)all, MADV_HUGEPAGE);
+    memset(memory, 1, (size_t)all); // pages exist before the clock runs
+    static copy_fn *const way[] = {copy_memcpy, copy_plain, copy_streaming};
+    int64_t best = INT64_MAX;
+    for (size_t i = 0; i < sizeof way / sizeof *way; i++) {
+        int64_t ns = best_round(way[i], memory, bytes, pairs, t.units);
+        best = ns < best ? ns : best;
+    }
+    munmap(memory, (size_t)all);
+    return 2.0 * (double)bytes / (double)best;
+}

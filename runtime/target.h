@@ -1,0 +1,18 @@
+// target.h: what the host's processor is and how fast it copies.
+#ifndef FUSEC_RUNTIME_TARGET_H
+#define FUSEC_RUNTIME_TARGET_H
+
+#include "ir/kernel.h"
+
+#include <stddef.h>
+
+// Fills in t for `threads` threads (0: all cores that this process may use), and words for people.
+void cpu_target(struct target *t, uint32_t threads, char *words, size_t words_size);
+
+// Copy bandwidth in GB/s (bytes read plus bytes written), as the fastest of memcpy, a copy with
+// plain vector stores and one with streaming stores, each the best of several rounds. One round
+// copies `bytes` bytes with `threads` threads (0: all cores); successive rounds use other buffers,
+// over four times the last-level cache in all. Takes a fraction of a second; 0 when memory is short.
+double cpu_copy_gbps(int64_t bytes, uint32_t threads);
+
+#endif

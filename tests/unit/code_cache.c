@@ -1,0 +1,266 @@
+// code_cache.c: one make per text, whole texts compared, unused code bounded, failures not kept.
+// The maker here counts instead of compiling.
+#include "runtime/code_cache.h"
+
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+struct counts {
+    atomic_int makes, drops, inside, most_inside;
+    int sleep_ms;
+};
+
+static bool
+make(void *user, const char *text, size_t n, void *code, struct diag *d)
+{
+    struct counts *c = user;
+    int inside = ++c->inside;
+    if (inside > c->most_inside)
+        c->most_inside = inside;
+    c->makes++;
+    if (c->sleep_ms)
+        nanosleep(&(struct timespec){0, c->sleep_ms * 1000000l}, NULL);
+    c->inside--;
+    if (n && text[0] == '!')
+        return diag_set(d, DIAG_TOOLCHAIN, "refused: %.*s", (int)n, text);
+    uint64_t sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum = sum * 131 + (unsigned char)text[i];
+    *(int64_t *)code = (int64_t)sum;
+    return true;
+}
+
+static void
+drop(void *user, void *code)
+{
+    (void)code;
+    ((struct counts *)user)->drops++;
+}
+
+static int64_t
+value(const char *text)
+{
+    struct counts c = {0};
+    struct diag d = {0};
+    int64_t v = 0;
+    make(&c, text, strlen(text), &v, &d);
+    return v;
+}
+
+static struct code_cache *
+cache(struct counts *c, int64_t unused, int64_t bytes, uint32_t hash_bits)
+{
+    return code_cache_new((struct code_maker){make, drop, c, sizeof(int64_t)}, unused, bytes,
+                          hash_bits);
+}
+
+static struct cached_code *
+get(struct code_cache *c, const char *text)
+{
+    struct diag d = {0};
+    struct cached_code *e = code_cache_get(c, text, strlen(text), &d);
+    cr_assert_not_null(e, "%s", d.text);
+    cr_assert_eq(*(int64_t *)cached_code_get(e), value(text), "the code of '%s'", text);
+    return e;
+}
+
+Test(code_cache, a_text_is_made_once)
+{
+    struct counts n = {0};
+    struct code_cache *c = cache(&n, 10, 1000, 64);
+    struct cached_code *a = get(c, "alpha"), *b = get(c, "beta"), *again = get(c, "alpha");
+    cr_assert_eq(a, again);
+    cr_assert_neq(a, b);
+    code_cache_release(c, a);
+    code_cache_release(c, again);
+    code_cache_release(c, b);
+    cr_assert_eq(get(c, "alpha"), a, "kept while unused");
+    code_cache_release(c, a);
+    code_cache_release(c, NULL);
+    struct code_cache_stats s = code_cache_read_stats(c);
+    cr_assert(s.makes == 2 && s.hits == 2 && s.evictions == 0 && s.entries == 2 && s.unused == 2);
+    cr_assert_eq(s.text_bytes, 9);
+    code_cache_free(c);
+    cr_assert_eq(n.drops, 2, "freeing drops all code");
+    code_cache_free(NULL);
+}
+
+Test(code_cache, colliding_hashes_never_decide)
+{
+    for (uint32_t bits = 0; bits <= 8; bits += 8) {
+        struct counts n = {0};
+        struct code_cache *c = cache(&n, 1000, 100000, bits);
+        char text[32];
+        for (int round = 0; round < 2; round++)
+            for (int i = 0; i < 600; i++) {
+                snprintf(text, sizeof text, "%s%d", i % 2 ? "" : "x", i);
+                code_cache_release(c, get(c, text));
+            }
+        code_cache_release(c, get(c, "")); // and prefixes of each other
+        code_cache_release(c, get(c, "x"));
+        cr_assert_eq(n.makes, 602);
+        code_cache_free(c);
+        cr_assert_eq(n.drops, 602);
+    }
+}
+
+Test(code_cache, every_byte_of_the_text_counts)
+{
+    struct counts n = {0};
+    struct code_cache *c = cache(&n, 1000, 100000, 8);
+    char text[] = "define void @kernel() { ret void }";
+    code_cache_release(c, get(c, text));
+    for (size_t i = 0; text[i]; i++) {
+        text[i] ^= 1;
+        code_cache_release(c, get(c, text));
+        text[i] ^= 1;
+    }
+    cr_assert_eq(n.makes, (int)sizeof text);
+    code_cache_free(c);
+}
+
+Test(code_cache, the_least_recently_used_goes_first)
+{
+    struct counts n = {0};
+    struct code_cache *c = cache(&n, 2, 1000, 64);
+    struct cached_code *held = get(c, "held");
+    code_cache_release(c, get(c, "a"));
+    code_cache_release(c, get(c, "b"));
+    code_cache_release(c, get(c, "a"));
+    code_cache_release(c, get(c, "c")); // b goes
+    cr_assert_eq(n.drops, 1);
+    cr_assert_eq(n.makes, 4);
+    code_cache_release(c, get(c, "a"));
+    cr_assert_eq(n.makes, 4, "a is still there");
+    code_cache_release(c, get(c, "b"));
+    cr_assert_eq(n.makes, 5, "b was not");
+    cr_assert_eq(*(int64_t *)cached_code_get(held), value("held"), "what is in use stays");
+    code_cache_release(c, held);
+    cr_assert_eq(code_cache_read_stats(c).evictions, n.drops);
+    code_cache_free(c);
+}
+
+Test(code_cache, bounded_in_bytes_too)
+{
+    struct counts n = {0};
+    struct code_cache *c = cache(&n, 1000, 100, 64);
+    char text[64];
+    for (int i = 0; i < 50; i++) {
+        snprintf(text, sizeof text, "%039d", i);
+        code_cache_release(c, get(c, text));
+    }
+    struct code_cache_stats s = code_cache_read_stats(c);
+    cr_assert_eq(s.entries, 2);
+    cr_assert_leq(s.text_bytes, 100);
+    code_cache_free(c);
+}
+
+Test(code_cache, failures_have_words_and_are_not_kept)
+{
+    struct counts n = {0};
+    struct code_cache *c = cache(&n, 10, 1000, 64);
+    for (int i = 1; i <= 3; i++) {
+        struct diag d = {0};
+        cr_assert_null(code_cache_get(c, "!bad", 4, &d));
+        cr_assert_eq(d.code, DIAG_TOOLCHAIN);
+        cr_assert_str_eq(d.text, "refused: !bad");
+        cr_assert_eq(n.makes, i);
+    }
+    cr_assert_eq(code_cache_read_stats(c).entries, 0);
+    code_cache_free(c);
+    cr_assert_eq(n.drops, 0);
+}
+
+struct shared {
+    struct code_cache *c;
+    const char *text[4];
+    atomic_int wrong;
+};
+
+static void *
+ask(void *arg)
+{
+    struct shared *s = arg;
+    for (int i = 0; i < 4; i++) {
+        struct diag d = {0};
+        struct cached_code *e = code_cache_get(s->c, s->text[i], strlen(s->text[i]), &d);
+        bool bad = s->text[i][0] == '!';
+        if (bad ? e || d.code != DIAG_TOOLCHAIN
+                : !e || *(int64_t *)cached_code_get(e) != value(s->text[i]))
+            s->wrong++;
+        code_cache_release(s->c, e);
+    }
+    return NULL;
+}
+
+Test(code_cache, threads_share_one_make)
+{
+    struct counts n = {.sleep_ms = 20};
+    struct shared s = {cache(&n, 10, 1000, 64), {"one", "two", "!three", "four"}, 0};
+    pthread_t t[8];
+    for (int i = 0; i < 8; i++)
+        pthread_create(&t[i], NULL, ask, &s);
+    for (int i = 0; i < 8; i++)
+        pthread_join(t[i], NULL);
+    cr_assert_eq(s.wrong, 0);
+    struct code_cache_stats st = code_cache_read_stats(s.c);
+    cr_assert_eq(st.entries, 3);
+    cr_assert_eq(st.makes + st.hits, 32);
+    cr_assert(n.makes >= 4 && n.makes <= 3 + 8, "three texts once each, the failing one again");
+    code_cache_free(s.c);
+}
+
+static void *
+churn(void *arg)
+{
+    struct shared *s = arg;
+    unsigned seed = (unsigned)(uintptr_t)&seed;
+    for (int i = 0; i < 2000; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        char text[16];
+        snprintf(text, sizeof text, "t%u", seed >> 27);
+        struct diag d = {0};
+        struct cached_code *e = code_cache_get(s->c, text, strlen(text), &d);
+        if (!e || *(int64_t *)cached_code_get(e) != value(text))
+            s->wrong++;
+        code_cache_release(s->c, e);
+    }
+    return NULL;
+}
+
+Test(code_cache, eviction_under_threads_and_fork)
+{
+    struct counts n = {0};
+    struct shared s = {cache(&n, 8, 1000, 64), {0}, 0};
+    pthread_t t[8];
+    for (int i = 0; i < 8; i++)
+        pthread_create(&t[i], NULL, churn, &s);
+#if !defined(__SANITIZE_ADDRESS__) // its own allocator's locks do not survive such a fork
+    for (int i = 0; i < 5; i++) {
+        pid_t child = fork(); // while others hold the lock and make code
+        if (child == 0) {
+            alarm(20);
+            churn(&s);
+            exit(s.wrong != 0);
+        }
+        int status = -1;
+        waitpid(child, &status, 0);
+        cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "child: status %x", status);
+    }
+#endif
+    for (int i = 0; i < 8; i++)
+        pthread_join(t[i], NULL);
+    cr_assert_eq(s.wrong, 0);
+    struct code_cache_stats st = code_cache_read_stats(s.c);
+    cr_assert_leq(st.entries, 8);
+    cr_assert_eq(st.makes - st.evictions, st.entries);
+    code_cache_free(s.c);
+    cr_assert_eq(n.makes, n.drops);
+}
