@@ -6,7 +6,7 @@
 #include "passes/plan.h"
 
 struct device;
-struct code; // compiled code of one kernel, shared by all plans that need it, reference-counted
+struct code; // one launch's code: a shared entry of the code cache and the arguments that go with it
 
 struct device_counters { // since the device was opened; read with device->counters
     int64_t kernels;     // launches done: what every report calls kernels
@@ -27,7 +27,9 @@ struct device_ops {
                             struct diag *);
     void (*code_release)(struct device *d, struct code *c);
     // Runs a kernel. ptr: per kernel buffer. scratch and shared memory are the device's business.
-    // error_op: set when an index was out of range. Returns when done or queued (see synchronize).
+    // error_op: not NULL; set to 1 + the instruction's origin when an index was out of range (the
+    // launch goes on). Nothing is launched or counted where there is nothing to do. Returns when done
+    // or queued (see synchronize).
     bool (*launch)(struct device *d, struct code *c, const struct kernel *k,
                    const struct schedule *s, void *const *ptr, int32_t *error_op, struct diag *);
     bool (*synchronize)(struct device *d, struct diag *);
@@ -51,8 +53,10 @@ void device_close(struct device *dev);
 // Immutable after creation; safe to run from many threads at once (each run takes an instance: an
 // arena from the device's allocator).
 struct executable;
-struct executable *executable_new(struct plan *p /* taken */, struct device *dev, struct diag *d);
-// in: address of element 0 per graph input; out: address of dense memory per graph output.
+// The plan is taken, also on failure; the device must outlive the executable. NULL: d.
+struct executable *executable_new(struct plan *p, struct device *dev, struct diag *d);
+// in: address of element 0 per graph input; out: address of dense memory per graph output. False
+// with DIAG_INDEX: all launches ran, and d names the op whose index was out of range.
 bool executable_run(struct executable *e, void *const *in, void *const *out, struct diag *d);
 const struct plan *executable_plan(const struct executable *e);
 struct executable *executable_ref(struct executable *e);

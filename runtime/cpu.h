@@ -1,0 +1,10 @@
+// cpu.h: the device called "cpu".
+#ifndef FUSEC_RUNTIME_CPU_H
+#define FUSEC_RUNTIME_CPU_H
+
+#include "runtime/device.h"
+
+// threads 0: one per core that this process may use. NULL: d.
+struct device *cpu_open(uint32_t threads, struct diag *d);
+
+#endif

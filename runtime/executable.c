@@ -1,0 +1,235 @@
+// executable.c: a plan with its code. All pointers that launches receive stand in one table, launch
+// after launch; a run fills in where each is (the arena, the caller's inputs and outputs) and
+// launches in order. The table comes from one of a few instances, handed out by a bit mask, so the
+// steady state takes no lock and allocates nothing; the arena comes from the device's caching
+// allocator and is shared that way with all other plans.
+#include "runtime/device.h"
+
+#include "ir/base/check.h"
+#include "runtime/pool.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { INSTANCES = 64 }; // concurrent calls that find an instance without allocating one
+
+struct instance {
+    uint32_t number; // INSTANCES: not kept
+    int32_t error;   // 1 + origin of an index out of range
+    void *pointer[];
+};
+
+struct executable {
+    atomic_uint refs;
+    struct plan *plan;
+    struct device *device;
+    struct code **code;   // per launch
+    uint32_t *first;      // per launch: its first pointer
+    uint32_t pointers;
+    const struct plan_buffer **source; // per pointer: what it points at
+    atomic_uint made;     // instances, at most INSTANCES
+    _Atomic uint64_t idle; // bit i: instance[i] is nobody's
+    struct instance *instance[INSTANCES];
+};
+
+// ---- making and unmaking
+
+struct compile_job {
+    struct executable *e;
+    struct diag *diag; // per launch
+};
+
+static void
+compile_launches(void *arg, int64_t begin, int64_t end, uint32_t slot)
+{
+    (void)slot;
+    struct compile_job *j = arg;
+    struct executable *e = j->e;
+    for (int64_t i = begin; i < end; i++) {
+        const struct launch *l = &e->plan->launch.at[i];
+        e->code[i] = e->device->ops->compile(e->device, &l->kernel, &l->sched, &j->diag[i]);
+    }
+}
+
+// Different kernels compile at once, on the pool.
+static bool
+compile_all(struct executable *e, struct diag *d)
+{
+    uint32_t n = e->plan->launch.n;
+    struct compile_job j = {e, xcalloc(n, sizeof *j.diag)};
+    pool_run(n, 1, e->device->target.units, compile_launches, &j);
+    bool ok = true;
+    for (uint32_t i = 0; i < n; i++)
+        if (!e->code[i])
+            ok = diag_set(d, j.diag[i].code, "%s", j.diag[i].text);
+    xfree(j.diag);
+    return ok;
+}
+
+static void
+lay_out_pointers(struct executable *e)
+{
+    const struct plan *p = e->plan;
+    for (uint32_t i = 0; i < p->launch.n; i++) {
+        e->first[i] = e->pointers;
+        e->pointers += p->launch.at[i].kernel.buffers.n;
+    }
+    e->source = xcalloc(e->pointers, sizeof *e->source);
+    for (uint32_t i = 0; i < p->launch.n; i++)
+        for (uint32_t b = 0; b < p->launch.at[i].kernel.buffers.n; b++) {
+            uint32_t index = p->launch.at[i].buffer[b];
+            CHECK(index < p->buffer.n, "launch %u names buffer %u of %u", i, index, p->buffer.n);
+            e->source[e->first[i] + b] = &p->buffer.at[index];
+        }
+}
+
+struct executable *
+executable_new(struct plan *p, struct device *dev, struct diag *d)
+{
+    struct executable *e = xcalloc(1, sizeof *e);
+    atomic_init(&e->refs, 1);
+    e->plan = p;
+    e->device = dev;
+    e->code = xcalloc(p->launch.n, sizeof *e->code);
+    e->first = xcalloc(p->launch.n, sizeof *e->first);
+    lay_out_pointers(e);
+    if (compile_all(e, d))
+        return e;
+    executable_unref(e);
+    return NULL;
+}
+
+struct executable *
+executable_ref(struct executable *e)
+{
+    atomic_fetch_add_explicit(&e->refs, 1, memory_order_relaxed);
+    return e;
+}
+
+void
+executable_unref(struct executable *e)
+{
+    if (!e || atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    for (uint32_t i = 0; i < e->plan->launch.n; i++)
+        e->device->ops->code_release(e->device, e->code[i]);
+    for (uint32_t i = 0; i < INSTANCES; i++)
+        xfree(e->instance[i]);
+    xfree(e->code);
+    xfree(e->first);
+    xfree(e->source);
+    plan_free(e->plan);
+    xfree(e);
+}
+
+const struct plan *
+executable_plan(const struct executable *e)
+{
+    return e->plan;
+}
+
+// ---- instances
+
+static struct instance *
+instance_new(struct executable *e)
+{
+    struct instance *in = xcalloc(1, sizeof *in + e->pointers * sizeof *in->pointer);
+    in->number = atomic_load_explicit(&e->made, memory_order_relaxed);
+    while (in->number < INSTANCES)
+        if (atomic_compare_exchange_weak_explicit(&e->made, &in->number, in->number + 1,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+            e->instance[in->number] = in; // read by others only after the idle bit was set
+            break;
+        }
+    return in;
+}
+
+static struct instance *
+instance_take(struct executable *e)
+{
+    uint64_t idle = atomic_load_explicit(&e->idle, memory_order_relaxed);
+    while (idle)
+        if (atomic_compare_exchange_weak_explicit(&e->idle, &idle, idle & (idle - 1),
+                                                  memory_order_acquire, memory_order_relaxed))
+            return e->instance[__builtin_ctzll(idle)];
+    return instance_new(e);
+}
+
+static void
+instance_release(struct executable *e, struct instance *in)
+{
+    if (in->number < INSTANCES)
+        atomic_fetch_or_explicit(&e->idle, (uint64_t)1 << in->number, memory_order_release);
+    else
+        xfree(in);
+}
+
+// ---- running
+
+static void
+fill_in(const struct executable *e, struct instance *in, void *const *input, void *const *output,
+        char *arena)
+{
+    for (uint32_t i = 0; i < e->pointers; i++) {
+        const struct plan_buffer *b = e->source[i];
+        in->pointer[i] = b->place == PLACE_INPUT    ? input[b->index]
+                         : b->place == PLACE_OUTPUT ? output[b->index]
+                                                    : arena + b->offset;
+    }
+}
+
+// The user's op behind an origin: of a union the first.
+static bool
+index_error(const struct plan *p, uint32_t origin, struct diag *d)
+{
+    const struct graph *g = p->canonical;
+    const struct origin *o = NULL;
+    while (origin && origin < g->origins.n && !o) {
+        const struct origin *at = &g->origins.at[origin];
+        if (at->op)
+            o = at;
+        else
+            origin = at->a ? at->a : at->b;
+    }
+    if (!o)
+        return diag_set(d, DIAG_INDEX, "an index computed from data was out of range; the elements "
+                                       "concerned are 0");
+    const char *file = o->file ? o->file : "";
+    return diag_set(d, DIAG_INDEX,
+                    *file ? "%s: an index was out of range; the elements concerned are 0 (%s:%u)"
+                          : "%s: an index was out of range; the elements concerned are 0",
+                    op_name(o->op), file, o->line);
+}
+
+static bool
+launch_all(const struct executable *e, struct instance *in, struct diag *d)
+{
+    struct device *dev = e->device;
+    for (uint32_t i = 0; i < e->plan->launch.n; i++) {
+        const struct launch *l = &e->plan->launch.at[i];
+        if (!dev->ops->launch(dev, e->code[i], &l->kernel, &l->sched, in->pointer + e->first[i],
+                              &in->error, d))
+            return false;
+    }
+    return dev->ops->synchronize(dev, d);
+}
+
+bool
+executable_run(struct executable *e, void *const *input, void *const *output, struct diag *d)
+{
+    struct device *dev = e->device;
+    int64_t bytes = e->plan->arena_bytes;
+    char *arena = bytes ? dev->ops->alloc(dev, bytes) : NULL;
+    if (bytes && !arena)
+        return diag_set(d, DIAG_RESOURCE, "no memory for %lld bytes of intermediate results",
+                        (long long)bytes);
+    struct instance *in = instance_take(e);
+    in->error = 0;
+    fill_in(e, in, input, output, arena);
+    bool ok = launch_all(e, in, d);
+    int32_t error = in->error;
+    instance_release(e, in);
+    dev->ops->release(dev, arena, bytes);
+    return ok && error ? index_error(e->plan, (uint32_t)error - 1, d) : ok;
+}
