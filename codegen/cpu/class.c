@@ -2,10 +2,9 @@
 #include "codegen/cpu/emit.h"
 
 static bool (*const emit_class[CLASS_COUNT])(struct emitter *e) = {
-    [CLASS_POINTWISE] = cpu_pointwise,
+    [CLASS_POINTWISE] = cpu_pointwise, [CLASS_ROW] = cpu_row,
+    [CLASS_COLUMN] = cpu_column,       [CLASS_SPLIT] = cpu_split,
     [CLASS_CONTRACT] = cpu_contract,
-    [CLASS_ROW] = cpu_row,
-    [CLASS_SPLIT] = cpu_split,
 };
 
 bool

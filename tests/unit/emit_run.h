@@ -159,8 +159,8 @@ kb_access(struct kernel *k, uint32_t buffer, int64_t base, const int64_t *stride
     bool empty = false;
     for (uint32_t i = 0; i < k->naxis; i++) {
         x.stride[i] = stride[i];
-        int64_t reach = stride[i] * (k->axis[i].extent - 1);
-        empty |= k->axis[i].extent == 0;
+        int64_t reach = k->axis[i].extent ? stride[i] * (k->axis[i].extent - 1) : 0;
+        empty |= k->axis[i].extent == 0 && stride[i];
         *(reach < 0 ? &lo : &hi) += reach;
     }
     struct kernel_buffer *b = &k->buffers.at[buffer];

@@ -1,0 +1,28 @@
+// column.h: what the files of the column class share.
+#ifndef FUSEC_CODEGEN_CPU_COLUMN_H
+#define FUSEC_CODEGEN_CPU_COLUMN_H
+
+#include "codegen/cpu/emit.h"
+
+struct column {
+    struct emitter *e;
+    uint32_t axis;        // the vector axis: the last of P
+    uint32_t vec, unroll;
+    int64_t strip;        // columns of a strip; arrays in scratch have this length
+    int64_t *array;       // per instruction: 1 + place of its values for the strip; 0: none
+    int64_t *acc_at;      // per accumulator: place in a slot
+    int64_t slots_at, slot_bytes;
+    // while emitting
+    struct emit_scope *unit;
+    const char *first, *width, *whole, *tail; // the strip: first column, columns, in whole vectors
+    const char *local, *global;               // the vector at hand: column in the strip, and at all
+    uint32_t stage, nacc;
+    const struct acc **acc; // the stage's accumulators
+};
+
+// Finds out which arrays the strip needs and where they lie; checks against the schedule's scratch.
+bool column_layout(struct column *c, struct emitter *e);
+// Places the accumulators of the stage at hand within a slot.
+void column_place_slots(struct column *c);
+
+#endif

@@ -1,0 +1,106 @@
+// column_layout.c: the scratch memory of the column class.
+//
+//   [ arrays of one strip: results; row values that elements read ] [ slot 0 ] [ slot 1 ] ...
+//
+// A slot holds, for each accumulator of the stage at hand, its 16 lanes of one strip (argmax and
+// argmin: values, then positions). Stages use the same slots one after the other. As many slots are
+// needed as a binary counter up to the number of blocks has digits.
+// The same arithmetic, on the unexpanded body, is in passes/schedule_column.c as an upper bound.
+#include "codegen/cpu/column.h"
+
+static int64_t
+round64(int64_t n)
+{
+    return (n + 63) / 64 * 64;
+}
+
+// A row value worth keeping for the strip: computed (a load or a literal is as cheap as reading it
+// back), different in each column, and an operand of an element.
+static bool
+is_row_value(const struct emitter *e, uint32_t i, uint32_t axis)
+{
+    const struct inst *in = &e->kernel.inst.at[i];
+    if (in->level != LEVEL_ROW || in->op == OP_literal || in->op == OP_load ||
+        in->op == OP_result || in->op == OP_index)
+        return false;
+    return e->depends[i] >> axis & 1;
+}
+
+static void
+mark(struct column *c, uint32_t i, int64_t *at)
+{
+    const struct inst *in = &c->e->kernel.inst.at[i];
+    if (c->array[i])
+        return;
+    c->array[i] = 1 + *at;
+    *at += round64(c->strip * dtype_size(in->dtype));
+}
+
+static int64_t
+place_arrays(struct column *c)
+{
+    struct emitter *e = c->e;
+    const struct kernel *k = &e->kernel;
+    int64_t at = 0;
+    for (uint32_t i = 1; i < k->inst.n; i++) {
+        const struct inst *in = &k->inst.at[i];
+        if (in->op == OP_result)
+            mark(c, i, &at);
+        if (in->level != LEVEL_ELEM)
+            continue;
+        const uint32_t operand[] = {in->a, in->b, in->c};
+        for (uint32_t j = 0; j < 3; j++)
+            if (operand[j] && is_row_value(e, operand[j], c->axis)) {
+                mark(c, operand[j], &at);
+                e->kept[operand[j]] = true; // so that the walk asks for it
+            }
+    }
+    return at;
+}
+
+static uint32_t
+slot_count(int64_t rows)
+{
+    uint32_t n = 1;
+    for (int64_t blocks = (rows + RED_BLOCK - 1) / RED_BLOCK; blocks > 1; blocks /= 2)
+        n++;
+    return n;
+}
+
+void
+column_place_slots(struct column *c)
+{
+    c->slot_bytes = 0;
+    for (uint32_t i = 0; i < c->nacc; i++) {
+        const struct acc *a = c->acc[i];
+        int64_t lanes = RED_LANES * c->strip;
+        c->acc_at[a - c->e->kernel.acc.at] = c->slot_bytes;
+        c->slot_bytes += lanes * (dtype_size(a->dtype) + (acc_is_arg(a) ? 8 : 0));
+    }
+}
+
+bool
+column_layout(struct column *c, struct emitter *e)
+{
+    const struct kernel *k = &e->kernel;
+    *c = (struct column){.e = e, .axis = k->naxis - k->nred - 1u, .vec = e->sched->vec,
+                         .unroll = e->sched->unroll, .strip = e->sched->tile[0]};
+    c->array = arena_alloc(&e->mem, k->inst.n * sizeof *c->array);
+    c->acc_at = arena_alloc(&e->mem, (k->acc.n + 1) * sizeof *c->acc_at);
+    c->acc = arena_alloc(&e->mem, (k->acc.n + 1) * sizeof *c->acc);
+    c->slots_at = place_arrays(c);
+    int64_t slot = 0;
+    for (uint32_t s = 0; s < k->nstage; s++) {
+        c->nacc = 0;
+        for (uint32_t i = 0; i < k->acc.n; i++)
+            if (k->acc.at[i].stage == s)
+                c->acc[c->nacc++] = &k->acc.at[i];
+        column_place_slots(c);
+        slot = c->slot_bytes > slot ? c->slot_bytes : slot;
+    }
+    int64_t need = c->slots_at + slot * slot_count(kernel_points(k, AXIS_R));
+    if (need <= e->sched->scratch_bytes)
+        return true;
+    return diag_set(e->diag, DIAG_INTERNAL, "column scratch: %lld bytes needed, %lld scheduled",
+                    (long long)need, (long long)e->sched->scratch_bytes);
+}

@@ -1,0 +1,174 @@
+// schedule_column.c: strips of kernels that reduce over R with the last P axis along memory.
+//
+// A strip's accumulators (16 lanes, per level of the block counter) are scratch memory, at most
+// 256 KiB of it, and those of the current block should stay in the first-level cache. Kernels of
+// several stages read their elements several times: their strips are so narrow that one strip of
+// all rows stays in half of the second-level cache, as long as a row of it is at least a cache line.
+// Otherwise wide strips are better: each row of a strip is a run of memory.
+#include "passes/schedule.h"
+
+#include "ir/expand.h"
+#include "passes/plan.h"
+
+enum { MAX_STRIP = 512, SCRATCH_LIMIT = 256 << 10 };
+static const int64_t byte_weight_percent = 270, grain_weight = 160000;
+
+struct column_cost {
+    int64_t ops, bytes;       // per element: op costs; bytes of one pass over the loads, and stores
+    int64_t passes;           // stages that read elements
+    int64_t slot_column;      // bytes of accumulators per column, all 16 lanes, greatest stage
+    int64_t array_column;     // bytes of results and row values per column, at most
+    int64_t arrays;
+    uint8_t width;
+};
+
+static bool
+is_arg(const struct acc *a)
+{
+    return a->op == OP_argmax || a->op == OP_argmin;
+}
+
+static int64_t
+stage_slot(const struct kernel *k, uint8_t stage)
+{
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < k->acc.n; i++)
+        if (k->acc.at[i].stage == stage)
+            bytes += RED_LANES *
+                     (dtype_size(k->acc.at[i].dtype) + (is_arg(&k->acc.at[i]) ? 8 : 0));
+    return bytes;
+}
+
+// Row values that elements use, and results: the arrays of column_layout.c, or more.
+static void
+count_arrays(const struct kernel *k, struct column_cost *c)
+{
+    bool *row = xcalloc(k->inst.n, sizeof *row);
+    for (uint32_t i = 1; i < k->inst.n; i++) {
+        const struct inst *in = &k->inst.at[i];
+        row[i] |= in->op == OP_result;
+        if (in->level == LEVEL_ELEM)
+            row[in->a] = row[in->b] = row[in->c] = true;
+    }
+    for (uint32_t i = 1; i < k->inst.n; i++) {
+        const struct inst *in = &k->inst.at[i];
+        if (row[i] && (in->op == OP_result || (in->level == LEVEL_ROW && in->op != OP_literal))) {
+            c->array_column += dtype_size(in->dtype);
+            c->arrays++;
+        }
+    }
+    xfree(row);
+}
+
+static struct column_cost
+column_cost(const struct kernel *body)
+{
+    struct column_cost c = {.width = 1};
+    bool reads[256] = {false};
+    struct kernel k;
+    kernel_copy(&k, body);
+    kernel_expand(&k);
+    for (uint32_t i = 1; i < k.inst.n; i++) {
+        const struct inst *in = &k.inst.at[i];
+        c.width = dtype_size(in->dtype) > c.width ? dtype_size(in->dtype) : c.width;
+        if (in->level != LEVEL_ELEM)
+            continue;
+        c.ops += op_table[in->op].cost;
+        if (in->op == OP_load)
+            c.bytes += dtype_size(in->dtype);
+    }
+    for (uint32_t i = 0; i < k.acc.n; i++) {
+        reads[k.acc.at[i].stage] = true;
+        c.ops += op_table[k.acc.at[i].op].cost;
+    }
+    for (uint32_t i = 0; i < k.store.n; i++)
+        if (k.store.at[i].level == LEVEL_ELEM) {
+            reads[k.store.at[i].stage] = true;
+            c.bytes += dtype_size(k.access.at[k.store.at[i].access].dtype);
+        }
+    for (uint32_t s = 0; s < k.nstage; s++) {
+        c.passes += reads[s];
+        int64_t slot = stage_slot(&k, (uint8_t)s);
+        c.slot_column = slot > c.slot_column ? slot : c.slot_column;
+    }
+    count_arrays(&k, &c);
+    kernel_free_body(&k);
+    return c;
+}
+
+static int64_t
+slot_count(int64_t rows)
+{
+    int64_t n = 1;
+    for (int64_t blocks = (rows + RED_BLOCK - 1) / RED_BLOCK; blocks > 1; blocks /= 2)
+        n++;
+    return n;
+}
+
+static int64_t
+scratch_bytes(const struct column_cost *c, int64_t strip, int64_t rows)
+{
+    return strip * (c->slot_column * slot_count(rows) + c->array_column) + 64 * c->arrays;
+}
+
+static int64_t
+choose_strip(const struct column_cost *c, const struct target *t, int64_t vec, int64_t rows,
+             int64_t columns, int64_t outer)
+{
+    int64_t l1 = t->l1 ? t->l1 : 32768, l2 = t->l2 ? t->l2 : 512 << 10;
+    int64_t strip = MAX_STRIP;
+    int64_t threads = t->units ? t->units : 1;
+    while (strip > vec && strip / 2 >= columns)
+        strip /= 2;
+    while (strip > vec && (c->slot_column * strip > l1 * 2 / 3 ||
+                           scratch_bytes(c, strip, rows) > SCRATCH_LIMIT))
+        strip /= 2;
+    while (c->passes > 1 && strip > vec && rows * strip * c->bytes > l2 / 2)
+        strip /= 2;
+    while (strip > 2 * vec && outer * ((columns + strip - 1) / strip) < 4 * threads &&
+           rows * strip > 4096)
+        strip /= 2;
+    return strip;
+}
+
+static bool
+can_take(const struct kernel *k)
+{
+    if (!k->nred || k->naxis == k->nred)
+        return false;
+    for (uint32_t i = 0; i < k->acc.n; i++)
+        if (k->acc.at[i].scope != OVER_R)
+            return false;
+    for (uint32_t i = 0; i < k->store.n; i++)
+        if (k->store.at[i].level == LEVEL_ONCE)
+            return false;
+    return true;
+}
+
+bool
+schedule_column(const struct kernel *k, const struct target *t, struct schedule *s, uint8_t *why)
+{
+    if (!can_take(k)) {
+        *why = REASON_no_class;
+        return false;
+    }
+    struct column_cost c = column_cost(k);
+    uint32_t axis = k->naxis - k->nred - 1u;
+    int64_t rows = kernel_points(k, AXIS_R), columns = k->axis[axis].extent;
+    int64_t outer = columns ? kernel_points(k, AXIS_P) / columns : 0;
+    *s = (struct schedule){.cls = CLASS_COLUMN, .vec = c.width == 1 ? 64 : 16, .unroll = 4};
+    while (s->unroll > 1 && (s->unroll * c.ops > 32 || s->unroll * RED_LANES > rows))
+        s->unroll /= 2;
+    int64_t strip = choose_strip(&c, t, s->vec, rows, columns, outer);
+    s->scratch_bytes = scratch_bytes(&c, strip, rows);
+    if (s->scratch_bytes > SCRATCH_LIMIT) {
+        *why = REASON_budget_scratch;
+        return false;
+    }
+    s->tile[0] = (uint16_t)strip;
+    s->chunk = strip;
+    s->units = outer * ((columns + strip - 1) / strip);
+    int64_t weight = rows * strip * (c.ops + c.bytes * byte_weight_percent / 100) + 1;
+    s->grain = weight < grain_weight ? grain_weight / weight : 1;
+    return true;
+}

@@ -1,0 +1,181 @@
+// emit_column.c: column kernels against the kernel interpreter, bit for bit: every reduction and
+// dtype, row counts around the lanes, groups and blocks of the order, several stages, element stores
+// beside reductions, argmax with NaN and ties, several R and P axes.
+#include "emit_run.h"
+
+static struct schedule
+scheduled(const struct kernel *k, const struct target *t)
+{
+    struct schedule s;
+    uint8_t why = 0;
+    cr_assert(schedule_column(k, t, &s, &why));
+    return s;
+}
+
+static void
+run_column(struct kernel *k, const char *what)
+{
+    struct run_options o = {.target = host_target(), .seed = 11, .what = what};
+    struct schedule s = scheduled(k, &o.target);
+    k->cls = CLASS_COLUMN;
+    run_scheduled(k, &s, &o);
+    if (s.unroll > 1) {
+        s.unroll = 1;
+        run_scheduled(k, &s, &o);
+    }
+    kernel_free_body(k);
+}
+
+// A matrix [columns] over [rows], stored row by row: P is the columns, R the rows.
+static uint32_t
+begin_matrix(struct kernel *k, int64_t rows, int64_t columns, uint8_t dtype)
+{
+    kb_begin(k, (int64_t[]){columns, rows}, 1, 1);
+    uint32_t b = kb_buffer(k, dtype, BUF_IN);
+    return kb_load(k, kb_access(k, b, 0, (int64_t[]){1, columns}), 0);
+}
+
+static void
+check_reduction(uint16_t op, uint8_t dtype, int64_t rows, int64_t columns)
+{
+    char what[80];
+    snprintf(what, sizeof what, "%s %s %ld x %ld", op_name(op), dtype_name(dtype), (long)rows,
+             (long)columns);
+    struct kernel k;
+    uint32_t x = begin_matrix(&k, rows, columns, dtype);
+    uint8_t acc = op == OP_sum || op == OP_prod ? dtype_table[dtype].acc : dtype;
+    if (op == OP_any || op == OP_all)
+        acc = DT_bool;
+    else if (dtype == DT_f16 || dtype == DT_bf16)
+        acc = DT_f32;
+    if (acc != dtype)
+        x = kb_op(&k, OP_cast, acc, x, 0, 0);
+    uint32_t r = kb_reduce(&k, op, x, OVER_R);
+    uint32_t out = kb_buffer(&k, k.inst.at[r].dtype, BUF_OUT);
+    kb_store(&k, r, kb_access(&k, out, 0, (int64_t[]){1, 0}));
+    run_column(&k, what);
+}
+
+static const uint16_t ops[] = {OP_sum, OP_prod, OP_max_reduce, OP_min_reduce, OP_any, OP_all,
+                               OP_argmax, OP_argmin};
+
+Test(emit_column, every_reduction_every_dtype)
+{
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        for (uint8_t d = 1; d < DT_COUNT; d++)
+            if (d != DT_bool || ops[i] == OP_any || ops[i] == OP_all || ops[i] == OP_sum)
+                check_reduction(ops[i], d, 70 + d, 33);
+}
+
+Test(emit_column, rows_around_lanes_groups_and_blocks)
+{
+    static const int64_t rows[] = {1, 2, 15, 16, 17, 31, 32, 63, 64, 65, 255, 256, 257, 300, 511,
+                                   512, 513, 770, 1024, 1300, 2048, 2310};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        check_reduction(OP_sum, DT_f32, rows[i], 17);
+        check_reduction(OP_sum, DT_f64, rows[i], 5 + (int64_t)i % 5);
+        check_reduction(OP_argmax, DT_f32, rows[i], 16);
+    }
+}
+
+Test(emit_column, empty_sums)
+{
+    check_reduction(OP_sum, DT_f32, 0, 20);
+    check_reduction(OP_prod, DT_i32, 0, 3);
+    check_reduction(OP_sum, DT_f32, 20, 0);
+}
+
+Test(emit_column, widths)
+{
+    for (int64_t n = 1; n <= 70; n += 3)
+        check_reduction(n % 2 ? OP_sum : OP_max_reduce, n % 3 ? DT_f32 : DT_i8, 40, n);
+    check_reduction(OP_sum, DT_f32, 33, 1100); // several strips, the last a narrow one
+    check_reduction(OP_all, DT_u8, 33, 1100);
+}
+
+// softmax over axis 0: two reductions, elements stored at stage 2.
+static void
+check_softmax(int64_t rows, int64_t columns)
+{
+    struct kernel k;
+    uint32_t x = begin_matrix(&k, rows, columns, DT_f32);
+    uint32_t m = kb_reduce(&k, OP_max_reduce, x, OVER_R);
+    uint32_t e = kb_op(&k, OP_exp, 0, kb_op(&k, OP_sub, 0, x, m, 0), 0, 0);
+    uint32_t s = kb_reduce(&k, OP_sum, e, OVER_R);
+    uint32_t out = kb_buffer(&k, DT_f32, BUF_OUT);
+    kb_store(&k, kb_op(&k, OP_div, 0, e, s, 0), kb_access(&k, out, 0, (int64_t[]){1, columns}));
+    run_column(&k, "softmax");
+}
+
+Test(emit_column, softmax_over_rows)
+{
+    check_softmax(1, 1);
+    check_softmax(5, 40);
+    check_softmax(70, 70);
+    check_softmax(300, 19);
+}
+
+// (sum(x, 0), cos(x), rsqrt(sum(x * x) + eps) * x): stores of elements and rows at all stages.
+Test(emit_column, elements_and_rows_stored)
+{
+    static const int64_t rows[] = {1, 16, 70, 290};
+    for (size_t i = 0; i < 4; i++) {
+        struct kernel k;
+        int64_t n = 23;
+        uint32_t x = begin_matrix(&k, rows[i], n, DT_f32);
+        uint32_t sum = kb_reduce(&k, OP_sum, x, OVER_R);
+        uint32_t cosine = kb_op(&k, OP_cos, 0, x, 0, 0);
+        uint32_t squares = kb_reduce(&k, OP_sum, kb_op(&k, OP_mul, 0, x, x, 0), OVER_R);
+        uint32_t eps = kb_literal(&k, DT_f32, 1e-5);
+        uint32_t scale = kb_op(&k, OP_rsqrt, 0, kb_op(&k, OP_add, 0, squares, eps, 0), 0, 0);
+        uint32_t scaled = kb_op(&k, OP_mul, 0, x, scale, 0);
+        uint32_t vec[2] = {kb_buffer(&k, DT_f32, BUF_OUT), kb_buffer(&k, DT_f32, BUF_OUT)};
+        uint32_t mat[2] = {kb_buffer(&k, DT_f32, BUF_OUT), kb_buffer(&k, DT_f32, BUF_OUT)};
+        kb_store(&k, sum, kb_access(&k, vec[0], 0, (int64_t[]){1, 0}));
+        kb_store(&k, scale, kb_access(&k, vec[1], 0, (int64_t[]){1, 0}));
+        kb_store(&k, cosine, kb_access(&k, mat[0], 0, (int64_t[]){1, n}));
+        kb_store(&k, scaled, kb_access(&k, mat[1], 0, (int64_t[]){1, n}));
+        run_column(&k, "sum, cos, scaled");
+    }
+}
+
+// x[p0, r0, p1, r1] * w[r1] + b[p1], summed over r0 and r1.
+Test(emit_column, several_axes)
+{
+    for (int64_t n = 3; n < 60; n += 28) {
+        struct kernel k;
+        kb_begin(&k, (int64_t[]){3, n, 5, 7}, 2, 2); // p0 p1 r0 r1
+        uint32_t x = kb_buffer(&k, DT_f32, BUF_IN), w = kb_buffer(&k, DT_f32, BUF_IN);
+        uint32_t b = kb_buffer(&k, DT_f32, BUF_IN), out = kb_buffer(&k, DT_f64, BUF_OUT);
+        uint32_t lx = kb_load(&k, kb_access(&k, x, 0, (int64_t[]){35 * n, 1, 7 * n, n}), 0);
+        uint32_t lw = kb_load(&k, kb_access(&k, w, 0, (int64_t[]){0, 0, 0, 1}), 0);
+        uint32_t lb = kb_load(&k, kb_access(&k, b, 0, (int64_t[]){0, 1, 0, 0}), 0);
+        k.inst.at[lb].level = LEVEL_ROW;
+        uint32_t v = kb_op(&k, OP_add, 0, kb_op(&k, OP_mul, 0, lx, lw, 0), lb, 0);
+        uint32_t s = kb_reduce(&k, OP_sum, kb_op(&k, OP_cast, DT_f64, v, 0, 0), OVER_R);
+        kb_store(&k, s, kb_access(&k, out, 0, (int64_t[]){n, 1, 0, 0}));
+        run_column(&k, "several axes");
+    }
+}
+
+Test(emit_column, scratch_stays_within_its_budget)
+{
+    struct target t = host_target();
+    for (int64_t rows = 1; rows < (int64_t)1 << 32; rows *= 37) {
+        struct kernel k;
+        uint32_t x = begin_matrix(&k, rows, 4096, DT_f32);
+        uint32_t a = kb_reduce(&k, OP_argmax, x, OVER_R), s = kb_reduce(&k, OP_sum, x, OVER_R);
+        uint32_t out[2] = {kb_buffer(&k, DT_i64, BUF_OUT), kb_buffer(&k, DT_f32, BUF_OUT)};
+        kb_store(&k, a, kb_access(&k, out[0], 0, (int64_t[]){1, 0}));
+        kb_store(&k, s, kb_access(&k, out[1], 0, (int64_t[]){1, 0}));
+        struct schedule sched = scheduled(&k, &t);
+        cr_assert(sched.scratch_bytes <= 256 << 10);
+        struct str text = {0};
+        num_vec num = {0};
+        struct diag d = {0};
+        cr_assert(cpu_emit(&k, &sched, &t, &text, &num, &d), "%s", d.text);
+        str_free(&text);
+        vec_free(&num);
+        kernel_free_body(&k);
+    }
+}
