@@ -1,0 +1,160 @@
+// explain_text.c: a plan for people.
+#include "frontend/cli/cli.h"
+#include "frontend/cli/explain.h"
+
+#include "ir/text.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const char bold[] = "\033[1m", plain[] = "\033[0m";
+
+struct page {
+    const struct plan *p;
+    struct str *out;
+    bool colour;
+};
+
+static void
+heading(struct page *g, const char *text)
+{
+    str_printf(g->out, "%s%s%s\n", g->colour ? bold : "", text, g->colour ? plain : "");
+}
+
+// "a 16.8 MB, b 4.00 kB" of the buffers in one role.
+static void
+print_buffers(struct page *g, const struct launch *l, uint8_t role, const char *label)
+{
+    char name[64], bytes[32];
+    const char *gap = "";
+    str_printf(g->out, "  %-9s", label);
+    for (uint32_t i = 0; i < l->kernel.buffers.n; i++) {
+        if (l->kernel.buffers.at[i].role != role)
+            continue;
+        str_printf(g->out, "%s%s %s", gap, buffer_name(g->p, l->buffer[i], name),
+                   bytes_text(l->buffer_bytes[i], bytes));
+        gap = ", ";
+    }
+    str_add(g->out, *gap ? "\n" : "nothing\n");
+}
+
+static void
+print_ops(struct page *g, const struct launch *l)
+{
+    str_add(g->out, "  computes ");
+    for (uint32_t i = 0; i < l->nop; i++)
+        str_printf(g->out, "%s%s", i ? ", " : "", op_name(l->op[i]));
+    str_add(g->out, l->nop ? "\n" : "a copy\n");
+}
+
+static void
+print_launch(struct page *g, uint32_t number)
+{
+    const struct launch *l = &g->p->launch.at[number];
+    char read[32], written[32], scratch[32], shared[32];
+    str_printf(g->out, "%skernel %" PRIu32 ": %s%s\n", g->colour ? bold : "", number,
+               l->kernel.name, g->colour ? plain : "");
+    print_ops(g, l);
+    str_add(g->out, "  by       ");
+    class_words(l, g->out);
+    str_add(g->out, "\n");
+    print_buffers(g, l, BUF_IN, "reads");
+    print_buffers(g, l, BUF_OUT, "writes");
+    str_printf(g->out, "  bytes    %s read, %s written\n", bytes_text(l->bytes_read, read),
+               bytes_text(l->bytes_written, written));
+    str_add(g->out, "  scratch  ");
+    if (launch_scratch(l))
+        str_printf(g->out, "%s a thread, %s shared\n", bytes_text(l->sched.scratch_bytes, scratch),
+                   bytes_text(l->sched.shared_scratch_bytes, shared));
+    else
+        str_add(g->out, "none but registers\n");
+}
+
+static void
+print_ratio(struct page *g, const char *words, int64_t bytes, int64_t other)
+{
+    char text[32];
+    str_printf(g->out, "; %s %s", words, bytes_text(other, text));
+    if (other && bytes)
+        str_printf(g->out, " (%.2fx)", (double)other / (double)bytes);
+}
+
+static void
+print_traffic(struct page *g)
+{
+    const struct plan *p = g->p;
+    char a[64], b[32], c[32];
+    struct intermediates x = plan_intermediates(p);
+    heading(g, "memory");
+    str_printf(g->out, "  traffic  %s", bytes_text(p->traffic_bytes, a));
+    print_ratio(g, "least possible", p->traffic_bytes, p->minimum_bytes);
+    print_ratio(g, "eager", p->traffic_bytes, p->eager_bytes);
+    str_printf(g->out, "\n  between  eager stores %s (%s)",
+               plural(x.n, "intermediate", "intermediates", a), bytes_text(x.bytes, b));
+    if (x.stored_n)
+        str_printf(g->out, ", this plan %" PRIu32 " (%s)", x.stored_n,
+                   bytes_text(x.stored_bytes, c));
+    else
+        str_printf(g->out, ", this plan none");
+    int64_t saved = p->eager_bytes - p->traffic_bytes;
+    str_printf(g->out, "; %s %s\n", bytes_text(saved < 0 ? -saved : saved, a),
+               saved < 0 ? "more are moved" : "less are moved");
+    str_printf(g->out, "  peak     %s", bytes_text(p->peak_bytes, a));
+    str_printf(g->out, " beside the inputs; eager %s\n", bytes_text(p->eager_peak_bytes, b));
+}
+
+static void
+print_boundaries(struct page *g)
+{
+    const struct plan *p = g->p;
+    char bytes[32];
+    heading(g, "boundaries");
+    for (uint32_t i = 0; i < p->boundary.n; i++) {
+        const struct boundary *b = &p->boundary.at[i];
+        str_printf(g->out, "  %s, ", b->node);
+        if (b->to == UINT32_MAX)
+            str_printf(g->out, "kernel %" PRIu32 " -> %s", b->from, "an output");
+        else
+            str_printf(g->out, "kernel %" PRIu32 " -> kernel %" PRIu32, b->from, b->to);
+        str_printf(g->out, ", %s: %s%s%s\n", bytes_text(b->bytes, bytes), reason_name[b->reason],
+                   *reason_doc[b->reason] ? ": " : "", reason_doc[b->reason]);
+    }
+    if (!p->boundary.n)
+        str_add(g->out, "  none: no kernel waits for another's result\n");
+}
+
+static void
+print_guards(struct page *g)
+{
+    heading(g, "guards");
+    for (uint32_t i = 0; i < g->p->raw->inputs.n; i++) {
+        str_printf(g->out, "  %s: ", g->p->raw->inputs.at[i].name);
+        guard_words(g->p, i, g->out);
+        str_addc(g->out, '\n');
+    }
+    if (!g->p->raw->inputs.n)
+        str_add(g->out, "  none: the graph has no inputs\n");
+}
+
+void
+explain_text(const struct plan *p, bool colour, struct str *out)
+{
+    struct page g = {p, out, colour};
+    char eager[64], transfers[64], mine[64];
+    heading(&g, "fused graph");
+    graph_print(p->canonical, out);
+    str_printf(out, "\n%s%s, %s -> %s, %" PRIu32 "%s\n\n", colour ? bold : "",
+               plural(p->eager_kernels, "kernel", "kernels", eager),
+               plural(eager_transfers(p), "array transfer", "array transfers", transfers),
+               plural(p->launch.n, "kernel", "kernels", mine), plan_transfers(p),
+               colour ? plain : "");
+    for (uint32_t i = 0; i < p->launch.n; i++) {
+        print_launch(&g, i);
+        str_addc(out, '\n');
+    }
+    print_traffic(&g);
+    str_addc(out, '\n');
+    print_boundaries(&g);
+    str_addc(out, '\n');
+    print_guards(&g);
+}

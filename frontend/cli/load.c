@@ -1,0 +1,80 @@
+// load.c: graphs from .fuse files, with dims set on the command line.
+#include "frontend/cli/cli.h"
+
+#include "ir/text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool
+read_file(const char *path, struct str *out, struct diag *d)
+{
+    FILE *f = strcmp(path, "-") ? fopen(path, "rb") : stdin;
+    if (!f)
+        return diag_set(d, DIAG_IO, "%s: cannot be opened: %s", path, strerror(errno));
+    char buffer[4096];
+    for (size_t n; (n = fread(buffer, 1, sizeof buffer, f)) > 0;)
+        str_addn(out, buffer, n);
+    bool ok = !ferror(f);
+    if (!ok)
+        diag_set(d, DIAG_IO, "%s: cannot be read: %s", path, strerror(errno));
+    if (f != stdin)
+        fclose(f);
+    return ok;
+}
+
+bool
+set_dim(struct graph *g, const char *name, size_t n, int64_t value, struct diag *d)
+{
+    struct str names = {0};
+    bool found = false;
+    for (uint32_t i = 0; i < symtab_names(g->sym); i++) {
+        const char *have = symtab_name(g->sym, i, NULL);
+        str_printf(&names, "%s%s", i ? ", " : "", have);
+        if (strlen(have) == n && !memcmp(have, name, n))
+            found = sym_set_hint(g->sym, have, value);
+    }
+    if (!found)
+        diag_set(d, DIAG_INVALID, "no dim of @%s is called %.*s; %s%s", g->name, (int)n, name,
+                 names.n ? "there are " : "there are none", str_text(&names));
+    str_free(&names);
+    return found;
+}
+
+static bool
+set_dims(struct graph *g, const word_list *dims, struct diag *d)
+{
+    for (uint32_t i = 0; i < dims->n; i++) {
+        size_t n;
+        const char *text;
+        char *end;
+        errno = 0;
+        bool pair = split_pair(dims->at[i], &n, &text);
+        int64_t value = pair && *text >= '0' && *text <= '9' ? strtoll(text, &end, 10) : -1;
+        if (value < 0 || *end || errno || value >= SYM_HUGE)
+            return diag_set(d, DIAG_INVALID,
+                            "--dim %s: NAME=SIZE was expected, such as N=4096", dims->at[i]);
+        if (!set_dim(g, dims->at[i], n, value, d))
+            return false;
+    }
+    return true;
+}
+
+struct graph *
+load_graph(const char *path, const word_list *dims, struct diag *d)
+{
+    struct str text = {0};
+    struct graph *g = NULL;
+    if (read_file(path, &text, d))
+        g = graph_parse(str_text(&text), text.n, strcmp(path, "-") ? path : "stdin", d);
+    str_free(&text);
+    // Sizes decide what may broadcast and reduce: what held for the hints is asked again.
+    if (g && dims->n && !(set_dims(g, dims, d) && graph_verify(g, d))) {
+        graph_free(g);
+        return NULL;
+    }
+    return g;
+}

@@ -1,0 +1,188 @@
+// ops.c: fusec ops [NAME…]: the op table as a reference.
+#include "frontend/cli/cli.h"
+#include "frontend/cli/json.h"
+
+#include "ir/schema.h"
+
+#include <string.h>
+
+static const char *const kind_words[] = {
+    [OPK_ELEM] = "elementwise: operands are broadcast", [OPK_REDUCE] = "reductions",
+    [OPK_VIEW] = "views: move elements",                [OPK_INDEX] = "indices",
+    [OPK_CONTRACT] = "contraction",                     [OPK_COMPOSITE] = "composites of other ops",
+};
+
+static const char *const rule_words[] = {
+    [DTR_SAME] = "any, promoted",
+    [DTR_FLOAT] = "floats; integers and bool become floats",
+    [DTR_NUMERIC] = "numbers, promoted",
+    [DTR_INT] = "integers, promoted",
+    [DTR_BITS] = "integers and bool, promoted",
+    [DTR_COMPARE] = "any, promoted; gives bool",
+    [DTR_PREDICATE] = "any; gives bool",
+    [DTR_WHERE] = "bool, then any, promoted",
+    [DTR_CAST] = "any; gives what is asked for",
+};
+
+// Ops with a rule of their own: what the kind has in common.
+static const char *const own_words[] = {
+    [OPK_REDUCE] = "as its words say; small types accumulate in wider ones",
+    [OPK_VIEW] = "any, kept",
+    [OPK_INDEX] = "any, kept; indices are integers",
+    [OPK_CONTRACT] = "numbers, promoted",
+    [OPK_COMPOSITE] = "floats; integers and bool become floats",
+};
+
+static const char *const attr_words[] = {
+    [ATTR_INT] = "int",   [ATTR_BOOL] = "bool",  [ATTR_DTYPE] = "dtype", [ATTR_FLOAT] = "float",
+    [ATTR_BITS] = "number", [ATTR_INTS] = "[int]", [ATTR_DIMS] = "[dim]",
+};
+
+static bool
+is_public(uint16_t op)
+{
+    uint8_t kind = op_table[op].kind;
+    return kind != OPK_NONE && kind != OPK_LEAF && kind != OPK_BODY;
+}
+
+static const char *
+dtype_words(uint16_t op)
+{
+    const struct op_info *o = &op_table[op];
+    return o->rule == DTR_OWN ? own_words[o->kind] : rule_words[o->rule];
+}
+
+static void
+add_operands(uint16_t op, struct str *out)
+{
+    static const char *const name[] = {"a", "b", "c"};
+    const struct op_info *o = &op_table[op];
+    for (int i = 0; i < o->arity && o->arity <= 3; i++)
+        str_printf(out, "%s%s", i ? ", " : "", o->arity == 1 ? "x" : name[i]);
+    if (o->arity == 255)
+        str_add(out, "x0, x1, …");
+}
+
+static void
+add_attributes(uint16_t op, struct str *out)
+{
+    struct schema_field field[SCHEMA_MAX];
+    uint32_t n = schema_fields(op_table[op].attrs, field);
+    for (uint32_t i = 0; i < n; i++)
+        str_printf(out, "%s%s: %s", i ? ", " : "", field[i].name, attr_words[field[i].type]);
+}
+
+static void
+add_accuracy(uint16_t op, struct str *out)
+{
+    const struct op_info *o = &op_table[op];
+    if (o->ulp32 > 0)
+        str_printf(out, "within %g ulp in f32, %g in f64", (double)o->ulp32, (double)o->ulp64);
+    else if ((o->flags & OPF_EXACT) || o->kind == OPK_VIEW || o->kind == OPK_INDEX)
+        str_add(out, "exact");
+    else if (o->kind == OPK_COMPOSITE)
+        str_add(out, "that of its parts");
+    else
+        str_add(out, "rounded at each step, in a fixed order");
+}
+
+static void
+add_entry(uint16_t op, bool colour, struct str *out)
+{
+    struct str attributes = {0};
+    add_attributes(op, &attributes);
+    str_printf(out, "  %s%s%s ", colour ? "\033[1m" : "", op_name(op), colour ? "\033[0m" : "");
+    add_operands(op, out);
+    if (attributes.n)
+        str_printf(out, "%s{%s}", op_table[op].arity ? " " : "", str_text(&attributes));
+    str_printf(out, "\n      %s\n      dtypes: %s; result: ", op_table[op].doc, dtype_words(op));
+    add_accuracy(op, out);
+    str_addc(out, '\n');
+    str_free(&attributes);
+}
+
+static void
+add_json(uint16_t op, struct json *j)
+{
+    struct schema_field field[SCHEMA_MAX];
+    struct str accuracy = {0};
+    uint32_t n = schema_fields(op_table[op].attrs, field);
+    add_accuracy(op, &accuracy);
+    json_open(j, NULL, '{');
+    json_text(j, "name", op_name(op));
+    json_text(j, "kind", kind_words[op_table[op].kind]);
+    if (op_table[op].arity == 255)
+        json_text(j, "operands", NULL);
+    else
+        json_int(j, "operands", op_table[op].arity);
+    json_open(j, "attributes", '{');
+    for (uint32_t i = 0; i < n; i++)
+        json_text(j, field[i].name, attr_words[field[i].type]);
+    json_close(j, '}');
+    json_text(j, "dtypes", dtype_words(op));
+    json_text(j, "accuracy", str_text(&accuracy));
+    json_text(j, "doc", op_table[op].doc);
+    json_close(j, '}');
+    str_free(&accuracy);
+}
+
+static bool
+is_wanted(const word_list *names, uint16_t op)
+{
+    for (uint32_t i = 0; i < names->n; i++)
+        if (!strcmp(names->at[i], op_name(op)))
+            return true;
+    return !names->n;
+}
+
+static void
+print_table(const word_list *names, struct str *out)
+{
+    bool colour = cli_colour();
+    uint8_t kind = OPK_NONE;
+    for (uint16_t op = 1; op < OP_COUNT; op++) {
+        if (!is_public(op) || !is_wanted(names, op))
+            continue;
+        if (op_table[op].kind != kind)
+            str_printf(out, "%s%s\n\n", kind ? "\n" : "", kind_words[op_table[op].kind]);
+        kind = op_table[op].kind;
+        add_entry(op, colour, out);
+    }
+}
+
+static void
+print_json(const word_list *names, struct str *out)
+{
+    struct json j = {out, false};
+    json_open(&j, NULL, '[');
+    for (uint16_t op = 1; op < OP_COUNT; op++)
+        if (is_public(op) && is_wanted(names, op))
+            add_json(op, &j);
+    json_close(&j, ']');
+    str_addc(out, '\n');
+}
+
+int
+ops_command(struct args *a)
+{
+    word_list names = {0};
+    bool json = false;
+    struct str out = {0};
+    while (a->n && !a->failed) {
+        const char *name;
+        if (args_flag(a, "--json"))
+            json = true;
+        else if (!(name = args_word(a)))
+            args_unknown(a);
+        else if (!op_by_name(name) || !is_public(op_by_name(name)))
+            args_fail(a, "no op is called '%s'", name);
+        else
+            vec_push(&names, name);
+    }
+    if (!a->failed)
+        (json ? print_json : print_table)(&names, &out);
+    int code = a->failed ? CLI_USAGE : cli_write(a, &out);
+    vec_free(&names);
+    str_free(&out);
+    return code;
+}
