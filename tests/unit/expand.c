@@ -152,9 +152,9 @@ Test(expand, classification)
         for (uint32_t j = 0; j < sizeof values / sizeof *values; j++) {
             uint64_t in[3] = {scalar_from_double(floats[i], values[j])};
             double x = values[j];
-            cr_expect_eq(eval_exact(OP_isnan, floats[i], DT_bool, in), isnan(x));
-            cr_expect_eq(eval_exact(OP_isinf, floats[i], DT_bool, in), isinf(x) != 0);
-            cr_expect_eq(eval_exact(OP_isfinite, floats[i], DT_bool, in), isfinite(x) != 0);
+            cr_expect_eq(eval_exact(OP_isnan, floats[i], DT_bool, in) != 0, isnan(x) != 0);
+            cr_expect_eq(eval_exact(OP_isinf, floats[i], DT_bool, in) != 0, isinf(x) != 0);
+            cr_expect_eq(eval_exact(OP_isfinite, floats[i], DT_bool, in) != 0, isfinite(x) != 0);
         }
     uint64_t five[3] = {5};
     cr_expect_eq(eval_exact(OP_isnan, DT_i32, DT_bool, five), 0);
