@@ -29,6 +29,11 @@ graph_new_like(const struct graph *src)
     symtab_free(g->sym);
     g->sym = src->sym;
     g->borrow_sym = true;
+    for (uint32_t i = 1; i < src->origins.n; i++) {
+        struct origin o = src->origins.at[i];
+        o.file = *o.file ? arena_strdup(&g->mem, o.file) : "";
+        vec_push(&g->origins, o);
+    }
     return g;
 }
 
@@ -204,23 +209,10 @@ copy_shape(struct graph *g, const struct graph *src, uint32_t shape)
     return graph_add_shape(g, &src->shapes.at[shape]);
 }
 
-// Origins of a pass's result are numbered as in its source, so that they stay comparable.
-static void
-adopt_origins(struct graph *g, const struct graph *src)
-{
-    for (uint32_t i = g->origins.n; i < src->origins.n; i++) {
-        struct origin o = src->origins.at[i];
-        o.file = *o.file ? arena_strdup(&g->mem, o.file) : "";
-        vec_push(&g->origins, o);
-    }
-}
-
 ref
 graph_copy(struct graph *g, const struct graph *src, ref r, const ref *in)
 {
     CHECK(g->sym == src->sym, "graph_copy between graphs of different symbol tables");
-    if (g->origins.n < src->origins.n)
-        adopt_origins(g, src);
     const struct node *n = graph_node(src, r);
     const struct attr *a = &src->attrs.at[n->attr];
     if (n->op == OP_input) {

@@ -81,7 +81,8 @@ struct graph {
 };
 
 struct graph *graph_new(const char *name);
-struct graph *graph_new_like(const struct graph *g); // same name; shares g's symtab: g outlives it
+// The same name, and g's origins under their numbers; shares g's symtab, so g must outlive it.
+struct graph *graph_new_like(const struct graph *g);
 void graph_free(struct graph *g);
 
 static inline const struct node *

@@ -30,7 +30,8 @@ struct body {
     struct map inst_index, access_index, affine_index;
     VEC(struct value) stack;
     uint32_t origin;
-    bool failed;
+    bool failed, has_over_p;
+    bool contracts; // a contraction keeps its axes of extent 1
     uint32_t *result_of; // per hero of the group (by position): OP_result instruction
 };
 
@@ -68,7 +69,7 @@ level_of_strides(const struct body *b, const int64_t *stride)
 {
     uint8_t level = LEVEL_ONCE;
     for (uint32_t a = 0; a < b->gr->naxes; a++) {
-        if (!stride[a] || b->gr->axis[a].extent == 1)
+        if (!stride[a] || (b->gr->axis[a].extent == 1 && !b->contracts))
             continue;
         if (b->gr->axis[a].kind == AXIS_R || !b->k->nred)
             return LEVEL_ELEM;
@@ -510,9 +511,13 @@ add_store(struct body *b, const struct hero *h, uint32_t hero, uint32_t value, c
     const struct inst *v = &b->k->inst.at[value];
     struct store s = {.value = value, .access = intern_access(b, false, &a), .stage = v->stage,
                       .level = level_of_strides(b, a.stride)};
-    if (v->level == LEVEL_ROW && kernel_points(b->k, AXIS_P) == 1)
+    if (v->level == LEVEL_ROW && s.level == LEVEL_ONCE && kernel_points(b->k, AXIS_P) == 1)
         s.level = LEVEL_ROW; // one row: its store depends on no axis
-    if (v->level > s.level) {
+    bool once = s.level == LEVEL_ONCE && b->has_over_p, distinct = true;
+    for (uint32_t x = 0; x < b->gr->naxes && !once; x++)
+        distinct &= a.stride[x] || b->gr->axis[x].extent == 1 ||
+                    (b->gr->axis[x].kind == AXIS_R && s.level <= LEVEL_ROW);
+    if (v->level > s.level || !distinct) {
         fail(b, REASON_domain_differs, h->node);
         return;
     }
@@ -541,6 +546,9 @@ build_reduce(struct body *b, const struct hero *h)
     uint32_t v = emit(b, operand, &h->map);
     if (!v)
         return 0;
+    if (!h->over_p && b->k->inst.at[v].level != LEVEL_ELEM) // the same for all of R: still n of them
+        v = add_inst(b, (struct inst){.op = OP_cast, .dtype = b->k->inst.at[v].dtype, .a = v,
+                                      .level = LEVEL_ELEM});
     const struct inst *x = &b->k->inst.at[v];
     if (h->over_p && x->level == LEVEL_ELEM)
         return fail(b, REASON_domain_differs, h->node);
@@ -597,6 +605,29 @@ build_hero(struct body *b, uint32_t position)
     }
 }
 
+// A result over the whole of P exists only when all points of P are done: what needs it must be
+// ONCE too.
+static void
+check_over_p(struct body *b)
+{
+    const struct kernel *k = b->k;
+    bool *after = xcalloc(k->inst.n, 1);
+    for (uint32_t i = 1; i < k->inst.n; i++) {
+        const struct inst *x = &k->inst.at[i];
+        after[i] = after[x->a] || after[x->b] || after[x->c] ||
+                   (x->op == OP_result && k->acc.at[x->aux].scope == OVER_P);
+        if (after[i] && x->level != LEVEL_ONCE)
+            fail(b, REASON_needs_grid_barrier, (ref){0});
+    }
+    for (uint32_t i = 0; i < k->store.n; i++)
+        if (after[k->store.at[i].value] && k->store.at[i].level != LEVEL_ONCE)
+            fail(b, REASON_needs_grid_barrier, (ref){0});
+    for (uint32_t i = 0; i < k->acc.n; i++)
+        if (after[k->acc.at[i].value])
+            fail(b, REASON_needs_grid_barrier, (ref){0});
+    xfree(after);
+}
+
 static void
 body_free(struct body *b)
 {
@@ -624,8 +655,14 @@ body_build(struct fuser *f, struct group *gr, struct kernel *k)
     vec_push(&b.done, ((struct value){0}));
     b.result_of = xcalloc(gr->hero.n, sizeof *b.result_of);
     gr->use.n = 0;
+    for (uint32_t i = 0; i < gr->hero.n; i++) {
+        b.contracts |= f->hero.at[gr->hero.at[i]].kind == HERO_CONTRACT;
+        b.has_over_p |= f->hero.at[gr->hero.at[i]].over_p;
+    }
     for (uint32_t i = 0; i < gr->hero.n && !b.failed; i++)
         build_hero(&b, i);
+    if (!b.failed)
+        check_over_p(&b);
     b.r.ok = !b.failed;
     for (uint32_t i = 1; i < k->inst.n; i++)
         if (k->inst.at[i].stage >= k->nstage)

@@ -107,6 +107,18 @@ drop_axes(struct pass *p, ref a, const int64_t *axes, uint32_t naxes)
 }
 
 static ref
+arg_position(struct pass *p, uint16_t op, ref a, const int64_t *axes, uint32_t naxes)
+{
+    int64_t n = 1;
+    for (uint32_t i = 0; i < naxes; i++)
+        n *= extent(p, a, axes[i]);
+    if (n != 1)
+        return pass_reduce(p, op, a, axes, naxes, true);
+    const struct shape s = *shape_of(p, a); // the only element is the first
+    return pass_broadcast(p, pass_number(p, DT_i64, 0), &s);
+}
+
+static ref
 reduce(struct pass *p, uint16_t op, ref a, const int64_t *attr)
 {
     uint32_t naxes = (uint32_t)attr[0];
@@ -117,7 +129,7 @@ reduce(struct pass *p, uint16_t op, ref a, const int64_t *attr)
     if ((op == OP_any || op == OP_all) && dtype != DT_bool)
         a = pass_op2(p, OP_ne, a, pass_number(p, dtype, 0));
     if (op == OP_argmax || op == OP_argmin)
-        a = pass_reduce(p, op, a, axes, naxes, true);
+        a = arg_position(p, op, a, axes, naxes);
     else
         a = reduce_runs(p, op, a, axes, naxes);
     return attr[1 + naxes] ? a : drop_axes(p, a, axes, naxes);

@@ -124,8 +124,9 @@ pair_rest(struct fuser *f, struct group *a, struct group *b, struct pairing *p)
 // The map of b's use of a tensor that a makes or reads too, and a's own map of it.
 static bool
 find_witness(struct fuser *f, struct group *a, struct group *b, uint32_t skip, struct imap *ma,
-             struct imap *mb, ref *node)
+             struct imap *mb, ref *node, bool *is_edge)
 {
+    *is_edge = true;
     for (uint32_t i = 0; i < b->use.n; i++) {
         const struct use *u = &b->use.at[i];
         for (uint32_t k = 0; k < a->hero.n; k++)
@@ -143,6 +144,7 @@ find_witness(struct fuser *f, struct group *a, struct group *b, uint32_t skip, s
                 return true;
             }
     }
+    *is_edge = false;
     for (uint32_t i = 0; i < b->use.n; i++)
         for (uint32_t k = 0; k < a->use.n; k++)
             if (b->use.at[i].node.i == a->use.at[k].node.i && skip-- == 0) {
@@ -151,16 +153,6 @@ find_witness(struct fuser *f, struct group *a, struct group *b, uint32_t skip, s
                 *ma = a->use.at[k].map;
                 return true;
             }
-    return false;
-}
-
-static bool
-has_edge(const struct group *a, const struct group *b)
-{
-    for (uint32_t i = 0; i < b->use.n; i++)
-        for (uint32_t k = 0; k < a->hero.n; k++)
-            if (b->use.at[i].hero == a->hero.at[k])
-                return true;
     return false;
 }
 
@@ -238,6 +230,25 @@ merge_heroes(struct fuser *f, const struct group *a, const struct group *b, stru
     }
 }
 
+// A contraction's class knows batch, m, n and k, and no other reduction beside it.
+static bool
+contraction_agrees(const struct fuser *f, const struct group *gr)
+{
+    if (!contracts(f, gr))
+        return true;
+    uint32_t r = 0, others = 0;
+    for (uint32_t x = 0; x < gr->naxes; x++)
+        r += gr->axis[x].kind == AXIS_R;
+    for (uint32_t i = 0; i < gr->hero.n; i++) {
+        const struct hero *h = &f->hero.at[gr->hero.at[i]];
+        others += h->kind != HERO_STORE;
+        for (uint32_t x = 0; h->kind == HERO_CONTRACT && x < gr->naxes; x++)
+            if (gr->axis[x].kind == AXIS_R && !h->map.c[h->map.rank - 1].stride[x])
+                return false;
+    }
+    return r == 1 && others == 1;
+}
+
 // Every reduction's reduced axes must be R, and in the order of its operand's dims; its kept axes P.
 static bool
 kinds_agree(const struct fuser *f, const struct group *gr)
@@ -271,13 +282,14 @@ kinds_agree(const struct fuser *f, const struct group *gr)
 }
 
 static bool
-try_witness(struct fuser *f, struct group *a, struct group *b, uint32_t skip, bool edge,
-            struct pairing *p, bool *more)
+try_witness(struct fuser *f, struct group *a, struct group *b, uint32_t skip, struct pairing *p,
+            bool *more)
 {
     for (;;) {
         struct imap ma, mb;
         ref node;
-        *more = find_witness(f, a, b, skip, &ma, &mb, &node);
+        bool edge;
+        *more = find_witness(f, a, b, skip, &ma, &mb, &node, &edge);
         if (!*more)
             return false;
         *p = (struct pairing){0};
@@ -286,7 +298,7 @@ try_witness(struct fuser *f, struct group *a, struct group *b, uint32_t skip, bo
             st = pair_rest(f, a, b, p);
         for (uint32_t x = 0; st == STEP_YES && !edge && x < a->naxes; x++)
             if (!p->a_used[x] && a->axis[x].extent > 1)
-                return false; // siblings share the whole domain
+                return false; // readers of one tensor must share the whole domain
         if (st == STEP_YES)
             return true;
         if (st == STEP_NO)
@@ -300,13 +312,31 @@ try_witness(struct fuser *f, struct group *a, struct group *b, uint32_t skip, bo
     }
 }
 
+static bool
+reads_from(const struct group *b, const struct group *a)
+{
+    for (uint32_t i = 0; i < b->use.n; i++)
+        for (uint32_t k = 0; b->use.at[i].hero && k < a->hero.n; k++)
+            if (a->hero.at[k] == b->use.at[i].hero)
+                return true;
+    return false;
+}
+
 bool
 unify_groups(struct fuser *f, struct group *a, struct group *b, struct group *out, uint8_t *reason)
 {
     struct pairing p;
-    bool edge = has_edge(a, b), found = false, more = true;
+    bool found = false, more = true;
+    if (contracts(f, b)) { // its axes lead: batch, m, n, k, those of extent 1 too
+        *reason = REASON_no_class;
+        if (contracts(f, a) || reads_from(b, a))
+            return false;
+        struct group *t = a;
+        a = b;
+        b = t;
+    }
     for (uint32_t skip = 0; more && !found && skip < 16; skip++)
-        found = try_witness(f, a, b, skip, edge, &p, &more);
+        found = try_witness(f, a, b, skip, &p, &more);
     // A contraction's class has an epilogue over its own P axes, and nothing else.
     *reason = contracts(f, a) || contracts(f, b) ? REASON_no_class : REASON_domain_differs;
     if (!found)
@@ -326,7 +356,7 @@ unify_groups(struct fuser *f, struct group *a, struct group *b, struct group *ou
             h->over_p = true;
     }
     merge_heroes(f, a, b, out);
-    if (!kinds_agree(f, out))
+    if (!kinds_agree(f, out) || !contraction_agrees(f, out))
         return false;
     return true;
 }

@@ -1,0 +1,194 @@
+// fusion.c: fusing never changes a bit. Random graphs run as one plan and op by op, both through
+// the kernel interpreter, so that fusion is tested apart from code generation; graphs of exact ops
+// must also equal the graph interpreter, which shares nothing with plans but the op table.
+#include "tests/support/run_plan.h"
+#include "tests/support/graph_gen.h"
+
+#include "ir/base/check.h"
+#include "ir/base/str.h"
+#include "ir/text.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct tally {
+    uint64_t graphs, elements, finite;
+};
+
+static bool
+compare(const struct graph *g, void *const *a, void *const *b, struct tally *t, char *where)
+{
+    for (uint32_t i = 0; i < g->outputs.n; i++) {
+        uint8_t dtype = graph_node(g, g->outputs.at[i].node)->dtype;
+        size_t size = dtype_size(dtype), n = output_bytes(g, i) / size;
+        for (size_t k = 0; k < n; k++) {
+            uint64_t x = scalar_load(dtype, (char *)a[i] + k * size);
+            uint64_t y = scalar_load(dtype, (char *)b[i] + k * size);
+            t->elements++;
+            t->finite += !dtype_is_float(dtype) || isfinite(scalar_to_double(dtype, x));
+            if (!same_bits(dtype, x, y)) {
+                snprintf(where, 200, "output %u element %zu: %.17g (%#llx) and %.17g (%#llx)", i, k,
+                         scalar_to_double(dtype, x), (unsigned long long)x,
+                         scalar_to_double(dtype, y), (unsigned long long)y);
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static void **
+outputs_of(const struct graph *g)
+{
+    void **out = xcalloc(g->outputs.n + 1, sizeof *out);
+    for (uint32_t i = 0; i < g->outputs.n; i++)
+        out[i] = xcalloc(output_bytes(g, i) + 1, 1);
+    return out;
+}
+
+static void
+free_outputs(const struct graph *g, void **out)
+{
+    for (uint32_t i = 0; i < g->outputs.n; i++)
+        xfree(out[i]);
+    xfree(out);
+}
+
+static void
+fail_with(const struct graph *g, uint64_t seed, const char *what, const char *where)
+{
+    struct str s = {0};
+    graph_print(g, &s);
+    cr_assert(false, "seed %llu: %s: %s\n%s", (unsigned long long)seed, what, where, str_text(&s));
+}
+
+static void
+one_seed(const struct gen_options *o, bool exact, const struct compile_options *co, struct tally *t)
+{
+    struct graph *g = gen_graph(o);
+    struct tensor in[8], ref_out[8];
+    struct guarded mem[8];
+    for (uint32_t i = 0; i < g->inputs.n; i++)
+        mem[i] = gen_input(g, i, o->seed, o->seed & 1, &in[i]);
+    void **fused = outputs_of(g), **eager = outputs_of(g), *oracle[8];
+    struct diag d = {0};
+    char where[200];
+    if (!run_fused(g, in, fused, NULL, co, &d) || !run_eager(g, in, eager, NULL, co, &d))
+        fail_with(g, o->seed, "did not run", d.text);
+    if (!compare(g, fused, eager, t, where))
+        fail_with(g, o->seed, "fused and eager differ", where);
+    if (exact) {
+        if (!interp_graph(g, in, ref_out, &d))
+            fail_with(g, o->seed, "interpreter", d.text);
+        for (uint32_t i = 0; i < g->outputs.n; i++)
+            oracle[i] = ref_out[i].data;
+        if (!compare(g, fused, oracle, t, where))
+            fail_with(g, o->seed, "fused and the graph interpreter differ", where);
+        for (uint32_t i = 0; i < g->outputs.n; i++)
+            xfree(oracle[i]);
+    }
+    t->graphs++;
+    free_outputs(g, fused);
+    free_outputs(g, eager);
+    for (uint32_t i = 0; i < g->inputs.n; i++)
+        guarded_free(&mem[i]);
+    graph_free(g);
+}
+
+static uint32_t
+seeds(uint32_t usual) // FUSEC_SEEDS: how many, by hand
+{
+    const char *s = getenv("FUSEC_SEEDS");
+    return s ? (uint32_t)strtoul(s, NULL, 10) : usual;
+}
+
+static uint32_t
+first_seed(void)
+{
+    const char *s = getenv("FUSEC_FIRST_SEED");
+    return s ? (uint32_t)strtoul(s, NULL, 10) : 1;
+}
+
+static void
+sweep(struct gen_options o, bool exact, const struct compile_options *co, uint32_t n)
+{
+    struct tally t = {0};
+    uint32_t first = first_seed();
+    for (uint32_t i = 0; i < seeds(n); i++) {
+        o.seed = first + i;
+        one_seed(&o, exact, co, &t);
+    }
+    cr_log_info("%llu graphs, %llu elements, %.0f %% finite", (unsigned long long)t.graphs,
+                (unsigned long long)t.elements, 100.0 * (double)t.finite / (double)t.elements);
+}
+
+Test(fusion, exact_pointwise_equals_the_interpreter)
+{
+    sweep((struct gen_options){.min_ops = 2, .max_ops = 20, .max_extent = 40, .strided = true,
+                               .mixed = true, .views = true},
+          true, NULL, 300);
+}
+
+Test(fusion, pointwise_with_math_functions)
+{
+    sweep((struct gen_options){.min_ops = 2, .max_ops = 20, .max_extent = 40, .math = true,
+                               .composites = true, .views = true, .mixed = true, .strided = true},
+          false, NULL, 200);
+}
+
+Test(fusion, reductions_and_views)
+{
+    sweep((struct gen_options){.min_ops = 2, .max_ops = 16, .max_extent = 60, .math = true,
+                               .composites = true, .views = true, .reductions = true,
+                               .strided = true},
+          false, NULL, 200);
+}
+
+Test(fusion, matmuls)
+{
+    sweep((struct gen_options){.min_ops = 4, .max_ops = 14, .max_extent = 20, .reductions = true,
+                               .matmul = true, .dtype = DT_f32},
+          false, NULL, 100);
+}
+
+Test(fusion, half_types_with_strict)
+{
+    struct compile_options strict = {.strict = true};
+    sweep((struct gen_options){.min_ops = 2, .max_ops = 16, .max_extent = 40, .math = true,
+                               .composites = true, .views = true, .mixed = true, .half = true,
+                               .reductions = true},
+          false, &strict, 200);
+}
+
+Test(fusion, a_swapped_op_is_noticed)
+{
+    // Two graphs from one seed, one with add and sub swapped: some element must differ.
+    struct gen_options o = {.min_ops = 12, .max_ops = 20, .max_extent = 8, .dtype = DT_f32};
+    uint32_t noticed = 0;
+    for (o.seed = 1; o.seed <= 60; o.seed++) {
+        o.swapped_op = OP_none;
+        struct graph *g = gen_graph(&o);
+        o.swapped_op = OP_add;
+        struct graph *h = gen_graph(&o);
+        struct tensor in[8];
+        struct guarded mem[8];
+        for (uint32_t i = 0; i < g->inputs.n; i++)
+            mem[i] = gen_input(g, i, o.seed, true, &in[i]);
+        void **a = outputs_of(g), **b = outputs_of(h);
+        struct diag d = {0};
+        struct tally t = {0};
+        char where[200];
+        cr_assert(run_fused(g, in, a, NULL, NULL, &d), "%s", d.text);
+        cr_assert(run_fused(h, in, b, NULL, NULL, &d), "%s", d.text);
+        noticed += !compare(g, a, b, &t, where);
+        free_outputs(g, a);
+        free_outputs(h, b);
+        for (uint32_t i = 0; i < g->inputs.n; i++)
+            guarded_free(&mem[i]);
+        graph_free(g);
+        graph_free(h);
+    }
+    cr_assert_gt(noticed, 8, "only %u of 60 graphs noticed", noticed);
+}

@@ -1,0 +1,156 @@
+// run_plan.c: see run_plan.h. Input addresses in a plan are those of element 0.
+#include "tests/support/run_plan.h"
+
+#include "ir/base/check.h"
+
+#include <string.h>
+
+struct target
+test_target(void)
+{
+    return (struct target){.kind = DEVICE_CPU, .arch = "x86-64-v4", .units = 2, .vec_bytes = 64,
+                           .l1 = 48 << 10, .l2 = 1 << 20, .llc = 32 << 20};
+}
+
+size_t
+output_bytes(const struct graph *g, uint32_t i)
+{
+    ref r = g->outputs.at[i].node;
+    return (size_t)shape_count(g, graph_shape(g, r)) * dtype_size(graph_node(g, r)->dtype);
+}
+
+static bool
+interpret_plan(const struct plan *p, void *const *in, void *const *out, struct diag *d)
+{
+    char *arena = xcalloc((size_t)p->arena_bytes + 64, 1);
+    memset(arena, 0xa5, (size_t)p->arena_bytes);
+    bool ok = true;
+    for (uint32_t i = 0; i < p->launch.n && ok; i++) {
+        const struct launch *l = &p->launch.at[i];
+        void **ptr = xcalloc(l->kernel.buffers.n + 1, sizeof *ptr);
+        for (uint32_t b = 0; b < l->kernel.buffers.n; b++) {
+            const struct plan_buffer *pb = &p->buffer.at[l->buffer[b]];
+            ptr[b] = pb->place == PLACE_INPUT    ? in[pb->index]
+                     : pb->place == PLACE_OUTPUT ? out[pb->index]
+                                                 : arena + pb->offset;
+        }
+        ok = kernel_verify(&l->kernel, d) &&
+             interp_kernel(&l->kernel, ptr, 1 << 20, NULL, NULL, d);
+        xfree(ptr);
+    }
+    xfree(arena);
+    return ok;
+}
+
+static bool
+run_on_device(struct plan *p, struct device *dev, void *const *in, void *const *out,
+              struct diag *d)
+{
+    struct executable *e = executable_new(p, dev, d);
+    if (!e)
+        return false;
+    bool ok = executable_run(e, in, out, d);
+    executable_unref(e);
+    return ok;
+}
+
+static bool
+run_addresses(const struct graph *g, void *const *in, void *const *out, struct device *dev,
+              const struct compile_options *o, struct diag *d)
+{
+    struct target t = dev ? dev->target : test_target();
+    struct plan *p = plan_build(g, &t, o, d);
+    if (!p)
+        return false;
+    if (dev)
+        return run_on_device(p, dev, in, out, d);
+    bool ok = interpret_plan(p, in, out, d);
+    plan_free(p);
+    return ok;
+}
+
+bool
+run_fused(const struct graph *g, const struct tensor *in, void *const *out, struct device *dev,
+          const struct compile_options *o, struct diag *d)
+{
+    void **ptr = xcalloc(g->inputs.n + 1, sizeof *ptr);
+    for (uint32_t i = 0; i < g->inputs.n; i++)
+        ptr[i] = in[i].data;
+    bool ok = run_addresses(g, ptr, out, dev, o, d);
+    xfree(ptr);
+    return ok;
+}
+
+// A graph of one op of g; inputs in operand order, literals inside.
+static struct graph *
+one_op(const struct graph *g, ref r)
+{
+    struct graph *one = graph_new_like(g);
+    const struct node *n = graph_node(g, r);
+    ref *in = xcalloc(n->nin + 1, sizeof *in);
+    for (uint32_t k = 0; k < n->nin; k++) {
+        ref x = node_in(g, n, k);
+        const struct node *m = graph_node(g, x);
+        if (m->op == OP_literal) {
+            in[k] = graph_literal(one, m->dtype, (uint64_t)graph_attr(g, x)[0], 0);
+            continue;
+        }
+        const int64_t *stride =
+            m->op == OP_input ? g->inputs.at[graph_attr(g, x)[0]].stride : NULL;
+        in[k] = graph_add_input(one, "", m->dtype, graph_shape(g, x), stride, 0);
+    }
+    graph_add_output(one, "", graph_copy(one, g, r, in));
+    xfree(in);
+    return one;
+}
+
+static bool
+run_one(const struct graph *g, ref r, void *const *value, void *out, struct device *dev,
+        const struct compile_options *o, struct diag *d)
+{
+    struct graph *one = one_op(g, r);
+    const struct node *n = graph_node(g, r);
+    void **ptr = xcalloc(n->nin + 1, sizeof *ptr);
+    uint32_t used = 0;
+    for (uint32_t k = 0; k < n->nin; k++)
+        if (graph_node(g, node_in(g, n, k))->op != OP_literal)
+            ptr[used++] = value[node_in(g, n, k).i];
+    bool ok = run_addresses(one, ptr, &out, dev, o, d);
+    xfree(ptr);
+    graph_free(one);
+    return ok;
+}
+
+bool
+run_eager(const struct graph *g, const struct tensor *in, void *const *out, struct device *dev,
+          const struct compile_options *o, struct diag *d)
+{
+    void **value = xcalloc(g->node.n, sizeof *value);
+    bool ok = true;
+    for (uint32_t i = 1; i < g->node.n && ok; i++) {
+        ref r = {i};
+        const struct node *n = graph_node(g, r);
+        if (n->op == OP_input) {
+            value[i] = in[graph_attr(g, r)[0]].data;
+            continue;
+        }
+        size_t bytes = (size_t)shape_count(g, graph_shape(g, r)) * dtype_size(n->dtype);
+        value[i] = xcalloc(bytes + 1, 1);
+        if (n->op == OP_literal) {
+            uint64_t bits = (uint64_t)graph_attr(g, r)[0];
+            memcpy(value[i], &bits, bytes);
+        } else {
+            ok = run_one(g, r, value, value[i], dev, o, d);
+        }
+    }
+    for (uint32_t i = 0; i < g->outputs.n && ok; i++) {
+        ref r = g->outputs.at[i].node;
+        CHECK(graph_node(g, r)->op != OP_input, "an input as output is no op to run");
+        memcpy(out[i], value[r.i], output_bytes(g, i));
+    }
+    for (uint32_t i = 1; i < g->node.n; i++)
+        if (g->node.at[i].op != OP_input)
+            xfree(value[i]);
+    xfree(value);
+    return ok;
+}

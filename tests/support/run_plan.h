@@ -1,0 +1,22 @@
+// run_plan.h: runs graphs in ways that must agree: fused as one plan, and op by op as eager mode
+// does, each through the kernel interpreter or through a device.
+#ifndef FUSEC_TESTS_RUN_PLAN_H
+#define FUSEC_TESTS_RUN_PLAN_H
+
+#include "ir/interp.h"
+#include "passes/plan.h"
+#include "runtime/device.h"
+
+struct target test_target(void); // fixed: two cores, 64-byte vectors, 1 MiB of L2
+
+// out[i]: dense memory for output i, given by the caller. dev NULL: the kernel interpreter.
+bool run_fused(const struct graph *g, const struct tensor *in, void *const *out,
+               struct device *dev, const struct compile_options *o, struct diag *d);
+// One plan per op of g, intermediates stored. Views too are kernels here.
+bool run_eager(const struct graph *g, const struct tensor *in, void *const *out,
+               struct device *dev, const struct compile_options *o, struct diag *d);
+
+// Bytes of graph output i.
+size_t output_bytes(const struct graph *g, uint32_t i);
+
+#endif
