@@ -8,7 +8,7 @@
 
 struct executable;
 
-struct type { // of an op's result
+struct type {        // of an op's result
     uint32_t layout; // dense
     uint32_t alias;  // eager views: its layout within operand 0's buffer (alignment aside), or 0
     int64_t offset;  // of its first element from operand 0's, in elements

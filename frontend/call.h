@@ -18,7 +18,7 @@ struct call {
     bool has_number; // the last operand is a number instead of a tensor
     fc_num number;
     uint8_t number_dtype; // DT_NONE: weak
-    bool all_axes; // the list of axes was NULL
+    bool all_axes;        // the list of axes was NULL
     uint32_t nattr;
     int64_t attr[CALL_ATTR];
     int32_t bits_at; // attribute that is a number of operand 0's dtype; -1: none

@@ -155,10 +155,17 @@ void context_lock(fc_context *ctx);
 // Also tells the owners of borrowed memory that was let go.
 void context_unlock(fc_context *ctx);
 
+// Hooks of the command line and of tests. fn sees each plan once, when it is made, under the lock.
+void context_on_plan(fc_context *ctx, void (*fn)(void *user, const struct plan *p), void *user);
+
+// ---- slot.c
+
 struct slot *slot_find(fc_context *ctx, fc_tensor t); // NULL: not a live handle of ctx
 // A handle for a value, in the thread's open scope. Takes the caller's reference.
 fc_tensor slot_new(fc_context *ctx, struct value *v);
 void slot_free(fc_context *ctx, struct slot *s);
+
+// ---- error.c
 
 struct thread_state *thread_find(fc_context *ctx, bool make);
 // Records the thread's first error: "FILE:LINE: words". Returns code.
@@ -168,19 +175,18 @@ fc_status context_fail(fc_context *ctx, const char *file, int line, fc_status co
 fc_status context_fail_handle(fc_context *ctx, const char *what);
 fc_status context_fail_device(fc_context *ctx); // for calls on a context without a device
 
-// Hooks of the command line and of tests. fn sees each plan once, when it is made, under the lock.
-void context_on_plan(fc_context *ctx, void (*fn)(void *user, const struct plan *p), void *user);
-
 // ---- value.c
 
-struct value *value_new(fc_context *ctx, uint32_t layout); // one reference, VALUE_PENDING, no inputs
+struct value *value_new(fc_context *ctx,
+                        uint32_t layout); // one reference, VALUE_PENDING, no inputs
 struct value *value_literal(fc_context *ctx, uint8_t dtype, uint64_t bits, bool weak);
-struct value *value_stored(fc_context *ctx, uint32_t layout, struct buffer *b /* taken */, char *data);
+struct value *value_stored(fc_context *ctx, uint32_t layout, struct buffer *b /* taken */,
+                           char *data);
 void value_set_op(struct value *v, uint16_t op, struct value *const *in, uint32_t nin,
                   const int64_t *attr, uint32_t nattr); // adds references to in
 // A pending value becomes a stored one and lets go of its inputs.
 void value_store(fc_context *ctx, struct value *v, struct buffer *b /* taken */);
-void value_unref(fc_context *ctx, struct value *v); // iterative at any depth
+void value_unref(fc_context *ctx, struct value *v);      // iterative at any depth
 void value_check_held(fc_context *ctx, struct value *v); // after its last slot went
 static inline struct value *
 value_ref(struct value *v)
@@ -236,7 +242,7 @@ fc_dim dim_from_sym(const fc_context *ctx, sym s);
 // Computes values (pending or literal ones of the list, and kept ones on the way). Lets the lock go
 // while kernels run. words, when not NULL, has what failed; index errors leave results in place.
 fc_status eval_values(fc_context *ctx, struct value *const *v, uint32_t n, struct diag *d);
-void eval_flush(fc_context *ctx); // computes what nothing pending reads and a handle names
+void eval_flush(fc_context *ctx);    // computes what nothing pending reads and a handle names
 void eval_count_op(fc_context *ctx); // after each new op: flushes when limits are passed
 
 #endif

@@ -269,8 +269,8 @@ find_program(fc_context *ctx, bool *literals_given, struct diag *d)
 struct job {
     struct executable *program;
     uint32_t nin, nout;
-    // Per input: address, buffer held (NULL: a literal), literal. Per output: address, fresh buffer,
-    // value it is for.
+    // Per input: address, buffer held (NULL: a literal), literal. Per output: address, fresh
+    // buffer, value it is for.
     void **in, **out;
     struct buffer **source, **result;
     uint64_t *literal;

@@ -117,14 +117,15 @@ print_prototype(const struct op_info *op)
     print_signature(op, &s);
     printf(";\n");
     if (bits_field(&s))
-        printf("#define fc_%s(x, %s, ...) fc_%s_at(FC_HERE, x, FC_NUM(%s), __VA_ARGS__)\n", op->name,
-               bits_field(&s), op->name, bits_field(&s));
+        printf("#define fc_%s(x, %s, ...) fc_%s_at(FC_HERE, x, FC_NUM(%s), __VA_ARGS__)\n",
+               op->name, bits_field(&s), op->name, bits_field(&s));
     else
         printf("#define fc_%s(...) fc_%s_at(FC_HERE, __VA_ARGS__)\n", op->name, op->name);
     if (has_scalar_form(op))
-        printf("FC_API fc_tensor fc_%s_scalar_at(const char *file, int line, fc_tensor a, fc_num b);\n"
-               "#define fc_%s_scalar(a, b) fc_%s_scalar_at(FC_HERE, a, FC_NUM(b))\n",
-               op->name, op->name, op->name);
+        printf(
+            "FC_API fc_tensor fc_%s_scalar_at(const char *file, int line, fc_tensor a, fc_num b);\n"
+            "#define fc_%s_scalar(a, b) fc_%s_scalar_at(FC_HERE, a, FC_NUM(b))\n",
+            op->name, op->name, op->name);
 }
 
 static void
@@ -132,8 +133,10 @@ print_ops(void)
 {
     static const char *const title[] = {
         [OPK_ELEM] = "elementwise (fc_OP_scalar: the second operand a number)",
-        [OPK_REDUCE] = "reductions",      [OPK_VIEW] = "views",
-        [OPK_INDEX] = "indices",          [OPK_CONTRACT] = "contraction",
+        [OPK_REDUCE] = "reductions",
+        [OPK_VIEW] = "views",
+        [OPK_INDEX] = "indices",
+        [OPK_CONTRACT] = "contraction",
         [OPK_COMPOSITE] = "composites: one op, one kernel when eager",
     };
     int kind = OPK_NONE;
@@ -241,10 +244,12 @@ print_body(const struct op_info *op)
         print_attribute_call(&s, i);
     printf("    return call_end(&call);\n}\n");
     if (has_scalar_form(op))
-        printf("\nfc_tensor\nfc_%s_scalar_at(const char *file, int line, fc_tensor a, fc_num b)\n{\n"
-               "    struct call call;\n    call_begin(&call, OP_%s, file, line);\n"
-               "    call_tensor(&call, a);\n    call_number(&call, b);\n    return call_end(&call);\n}\n",
-               op->name, op->name);
+        printf(
+            "\nfc_tensor\nfc_%s_scalar_at(const char *file, int line, fc_tensor a, fc_num b)\n{\n"
+            "    struct call call;\n    call_begin(&call, OP_%s, file, line);\n"
+            "    call_tensor(&call, a);\n    call_number(&call, b);\n    return "
+            "call_end(&call);\n}\n",
+            op->name, op->name);
 }
 
 static void

@@ -60,7 +60,8 @@ same_layout(const struct layout *a, const struct layout *b)
 static uint64_t
 layout_hash(const struct layout *l)
 {
-    uint64_t h = hash_mix(l->dtype, (uint64_t)l->rank << 16 | (uint64_t)l->align_log2 << 8 | l->dense);
+    uint64_t h =
+        hash_mix(l->dtype, (uint64_t)l->rank << 16 | (uint64_t)l->align_log2 << 8 | l->dense);
     for (uint32_t i = 0; i < l->rank; i++)
         h = hash_mix(hash_mix(h, (uint64_t)l->dim[i].v), (uint64_t)l->stride[i]);
     return h;

@@ -17,8 +17,10 @@ host_layout(fc_context *ctx, const char *file, int line, const char *what, fc_dt
         return false;
     }
     if (rank < 0 || rank > MAX_RANK || (rank && !shape)) {
-        context_fail(ctx, file, line, FC_INVALID, "%s: a rank from 0 to %d and its dims are needed, "
-                     "got rank %d", what, MAX_RANK, rank);
+        context_fail(ctx, file, line, FC_INVALID,
+                     "%s: a rank from 0 to %d and its dims are needed, "
+                     "got rank %d",
+                     what, MAX_RANK, rank);
         return false;
     }
     *l = (struct layout){.dtype = (uint8_t)dtype, .rank = (uint8_t)rank, .align_log2 = 6};
@@ -46,7 +48,8 @@ copy_from_host(fc_context *ctx, const char *file, int line, const struct layout 
     struct value *v = NULL;
     struct buffer *b = buffer_new(ctx, l->bytes);
     if (b)
-        v = value_stored(ctx, layout, b, b->data); // before the lock goes: it keeps the layout known
+        v = value_stored(ctx, layout, b,
+                         b->data); // before the lock goes: it keeps the layout known
     struct diag d;
     d.code = DIAG_OK;
     bool done = b;
@@ -327,8 +330,9 @@ read_bytes(fc_tensor t, void *dst, size_t bytes, const char *what, bool one, uin
         status = context_fail(ctx, NULL, 0, FC_INVALID, "%s: the tensor has %lld elements, not one",
                               what, (long long)l.count);
     else if (!one && (bytes != (size_t)l.bytes || (bytes && !dst)))
-        status = context_fail(ctx, NULL, 0, FC_INVALID, "%s: the tensor has %lld bytes, dst %s%zu",
-                              what, (long long)l.bytes, dst || !bytes ? "" : "is NULL with ", bytes);
+        status =
+            context_fail(ctx, NULL, 0, FC_INVALID, "%s: the tensor has %lld bytes, dst %s%zu", what,
+                         (long long)l.bytes, dst || !bytes ? "" : "is NULL with ", bytes);
     else
         stored = dense_value(ctx, v, what, &status);
     if (stored && l.bytes) {

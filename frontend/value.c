@@ -150,8 +150,9 @@ values_free(fc_context *ctx)
     for (uint32_t i = 0; i < ctx->chunks.n; i++) {
         struct value *chunk = ctx->chunks.at[i];
         for (uint32_t k = 0; k < CHUNK; k++)
-            CHECK(chunk[k].state == VALUE_FREE || ctx->running, "a value outlives its context: %s, %u references",
-                  op_name(chunk[k].op), chunk[k].refs);
+            CHECK(chunk[k].state == VALUE_FREE || ctx->running,
+                  "a value outlives its context: %s, %u references", op_name(chunk[k].op),
+                  chunk[k].refs);
         xfree(chunk);
     }
     vec_free(&ctx->chunks);
@@ -189,8 +190,9 @@ buffer_new(fc_context *ctx, int64_t bytes)
 struct buffer *
 buffer_borrow(fc_context *ctx, void *data, int64_t bytes, void (*release)(void *), void *user)
 {
-    return buffer_header(ctx, (struct buffer){.data = data, .bytes = bytes, .release = release,
-                                              .user = user, .borrowed = true});
+    return buffer_header(
+        ctx, (struct buffer){
+                 .data = data, .bytes = bytes, .release = release, .user = user, .borrowed = true});
 }
 
 void

@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-static const float numbers[24] = {0.5f,  -1, 2,   -3.25f, 4, 5,    -6, 7, 8.5f, -9, 10, 0.125f,
-                                  -0.0f, 1,  -2,  3,      9, 1.5f, -7, 2, -0.75f, 6, 11, -12};
+static const float numbers[24] = {0.5f,  -1, 2,  -3.25f, 4, 5,    -6, 7, 8.5f,   -9, 10, 0.125f,
+                                  -0.0f, 1,  -2, 3,      9, 1.5f, -7, 2, -0.75f, 6,  11, -12};
 
 // A tensor of dtype d and shape [2,3,4] (or less) made of small numbers.
 static fc_tensor
@@ -102,8 +102,8 @@ program(fc_context *ctx, int which)
     case 11:
         return fc_slice(x, FC_LIST(1, 2, 3), FC_LIST(-1, -1, -1), FC_LIST(-1, -2, -3));
     case 12:
-        return fc_layer_norm(x, fc_ones(ctx, FC_F32, FC_SHAPE(4)), fc_zeros(ctx, FC_F32, FC_SHAPE(4)),
-                             1e-5);
+        return fc_layer_norm(x, fc_ones(ctx, FC_F32, FC_SHAPE(4)),
+                             fc_zeros(ctx, FC_F32, FC_SHAPE(4)), 1e-5);
     case 13:
         return fc_gelu(fc_add(x, fc_transpose(fc_reshape(x, FC_SHAPE(2, 4, 3)), 1, 2)));
     case 14:

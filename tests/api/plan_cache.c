@@ -15,8 +15,8 @@ struct recipe {
     bool keepdims, swap, second_output, other_op, same_input;
     const char *dim_name;
 };
-static const struct recipe plain = {.dtype = FC_F32, .rows = 4, .cols = 4, .row_stride = 4,
-                                    .col_stride = 1, .literal = 2};
+static const struct recipe plain = {
+    .dtype = FC_F32, .rows = 4, .cols = 4, .row_stride = 4, .col_stride = 1, .literal = 2};
 
 static _Alignas(64) float memory[256];
 
@@ -28,10 +28,9 @@ run_recipe(fc_context *ctx, const struct recipe *r)
     fc_dim rows = r->dim_name ? fc_dim_named(ctx, r->dim_name, r->rows) : fc_n(r->rows);
     const char *at = (const char *)memory + (size_t)r->offset * fc_dtype_size(r->dtype);
     fc_tensor x = fc_borrow(ctx, r->dtype, at, FC_DIMS(rows, fc_n(r->cols)), strides, NULL, NULL);
-    fc_tensor y = r->same_input
-                      ? x
-                      : fc_borrow(ctx, r->dtype, memory, FC_DIMS(rows, fc_n(r->cols)), NULL, NULL,
-                                  NULL);
+    fc_tensor y = r->same_input ? x
+                                : fc_borrow(ctx, r->dtype, memory, FC_DIMS(rows, fc_n(r->cols)),
+                                            NULL, NULL, NULL);
     fc_tensor d = r->swap ? fc_sub(y, x) : fc_sub(x, y);
     fc_tensor m = fc_mul_scalar(fc_add(d, x), r->literal);
     fc_tensor s = r->other_op ? fc_max_reduce(m, FC_LIST(r->axis), r->keepdims)
@@ -56,13 +55,17 @@ flip_every_field(uint64_t hash_mask)
 {
     fc_context *ctx = new_context(FC_LAZY);
     ctx->plans.hash_mask = ctx->types.hash_mask = hash_mask;
-#define FLIP(field) {#field, plain}
+#define FLIP(field)                                                                                \
+    {                                                                                              \
+#field, plain                                                                              \
+    }
     struct {
         const char *what;
         struct recipe r;
-    } flip[] = {FLIP(dtype),  FLIP(rows),     FLIP(cols), FLIP(row_stride),    FLIP(offset),
-                FLIP(axis),   FLIP(keepdims), FLIP(swap), FLIP(second_output), FLIP(other_op),
-                FLIP(same_input), FLIP(dim_name), FLIP(col_stride), FLIP(literal)};
+    } flip[] = {FLIP(dtype),         FLIP(rows),     FLIP(cols),       FLIP(row_stride),
+                FLIP(offset),        FLIP(axis),     FLIP(keepdims),   FLIP(swap),
+                FLIP(second_output), FLIP(other_op), FLIP(same_input), FLIP(dim_name),
+                FLIP(col_stride),    FLIP(literal)};
     flip[0].r.dtype = FC_F64;
     flip[1].r.rows = 3;
     flip[2].r.cols = 3;
