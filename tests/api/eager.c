@@ -49,7 +49,7 @@ Test(eager, elementwise_ops_equal_lazy)
 {
     static struct result r[2];
     fc_context *ctx[2] = {new_context(FC_LAZY), new_context(FC_EAGER)};
-    static const fc_dtype dtypes[] = {FC_F32, FC_F64, FC_I32, FC_BOOL};
+    static const fc_dtype dtypes[] = {FC_F32, FC_I32, FC_BOOL};
     for (uint16_t op = 1; op < OP_COUNT; op++)
         for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++) {
             if (op_table[op].rule == DTR_OWN || op_table[op].rule == DTR_CAST)
@@ -105,7 +105,7 @@ program(fc_context *ctx, int which)
         return fc_layer_norm(x, fc_ones(ctx, FC_F32, FC_SHAPE(4)),
                              fc_zeros(ctx, FC_F32, FC_SHAPE(4)), 1e-5);
     case 13:
-        return fc_gelu(fc_add(x, fc_transpose(fc_reshape(x, FC_SHAPE(2, 4, 3)), 1, 2)));
+        return fc_gelu(fc_add(x, fc_flip(x, FC_LIST(0, 2))));
     case 14:
         return fc_iota(ctx, FC_SHAPE(3, 5), 1);
     case 15:
