@@ -129,8 +129,26 @@ plan_buffer_of(const struct fuser *f, int64_t id)
     return id >= (int64_t)f->hero.n ? (uint32_t)(id - f->hero.n) : f->hero.at[id].buffer;
 }
 
+// All elements of a buffer, as a gather may reach them.
 static void
-set_spans(struct kernel *k)
+widen_to_buffer(const struct plan *p, const struct plan_buffer *pb, struct kernel_buffer *b)
+{
+    int64_t lo = 0, hi = pb->bytes / dtype_size(pb->dtype) - 1;
+    if (pb->place == PLACE_INPUT) {
+        const struct graph_input *in = &p->canonical->inputs.at[pb->index];
+        const struct shape *s = graph_shape(p->canonical, in->node);
+        hi = 0;
+        for (uint32_t i = 0; i < s->rank; i++) {
+            int64_t reach = in->stride[i] * (dim_of(p->canonical, s, i) - 1);
+            *(reach < 0 ? &lo : &hi) += reach;
+        }
+    }
+    b->span_lo = lo < b->span_lo ? lo : b->span_lo;
+    b->span_hi = hi > b->span_hi ? hi : b->span_hi;
+}
+
+static void
+set_spans(const struct plan *p, const struct launch *l, struct kernel *k)
 {
     for (uint32_t i = 0; i < k->buffers.n; i++)
         k->buffers.at[i].span_lo = k->buffers.at[i].span_hi = 0;
@@ -145,6 +163,11 @@ set_spans(struct kernel *k)
         b->span_lo = lo < b->span_lo ? lo : b->span_lo;
         b->span_hi = hi > b->span_hi ? hi : b->span_hi;
     }
+    for (uint32_t i = 1; i < k->inst.n; i++)
+        if (k->inst.at[i].op == OP_load && k->inst.at[i].a) {
+            uint32_t buffer = k->access.at[k->inst.at[i].aux].buffer;
+            widen_to_buffer(p, &p->buffer.at[l->buffer[buffer]], &k->buffers.at[buffer]);
+        }
 }
 
 static void
@@ -166,7 +189,7 @@ add_launch(struct fuser *f, struct plan *p, uint32_t group)
         b->last = number > b->last ? number : b->last;
     }
     launch_traffic(&l, f->target);
-    set_spans(k);
+    set_spans(p, &l, k);
     launch_name(f->g, k, &l, number, &p->mem);
     vec_push(&p->launch, l);
 }

@@ -1,0 +1,368 @@
+// device.c: the CPU device and executables, from a graph's text to numbers: shared code, counters,
+// the caller's floating-point state, index errors in words, many threads, a forked child.
+#include "runtime/device.h"
+
+#include "ir/interp.h"
+#include "ir/text.h"
+#include "runtime/fpstate.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct device *
+open_cpu(uint32_t threads)
+{
+    struct diag d = {0};
+    struct device *dev = device_open("cpu", threads, &d);
+    cr_assert_not_null(dev, "%s", d.text);
+    return dev;
+}
+
+static struct executable *
+build(struct device *dev, const char *text)
+{
+    struct diag d = {0};
+    struct graph *g = graph_parse(text, strlen(text), "model.fuse", &d);
+    cr_assert_not_null(g, "%s", d.text);
+    struct plan *p = plan_build(g, &dev->target, NULL, &d);
+    cr_assert_not_null(p, "%s", d.text);
+    graph_free(g);
+    struct executable *e = executable_new(p, dev, &d);
+    cr_assert_not_null(e, "%s", d.text);
+    return e;
+}
+
+static struct device_counters
+counters(struct device *dev)
+{
+    struct device_counters c;
+    dev->counters(dev, &c);
+    return c;
+}
+
+// relu(x + y) over n elements, checked against C.
+static const char *
+relu_add_text(int64_t n)
+{
+    static _Thread_local char text[200];
+    snprintf(text, sizeof text,
+             "graph @g(%%x: f32[%lld], %%y: f32[%lld]) {\n  %%a = add %%x, %%y\n"
+             "  %%b = relu %%a\n  return %%b\n}\n",
+             (long long)n, (long long)n);
+    return text;
+}
+
+static bool
+run_relu_add(struct executable *e, int64_t n, unsigned seed)
+{
+    float *x = xmalloc((size_t)n * 12), *y = x + n, *z = y + n;
+    for (int64_t i = 0; i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        x[i] = (float)(int32_t)seed;
+        y[i] = (float)(seed >> 9) - 4e6f;
+        z[i] = -7;
+    }
+    struct diag d = {0};
+    bool ok = executable_run(e, (void *[]){x, y}, (void *[]){z}, &d);
+    for (int64_t i = 0; i < n; i++)
+        ok = ok && z[i] == (x[i] + y[i] > 0 ? x[i] + y[i] : 0);
+    xfree(x);
+    return ok;
+}
+
+// ---- devices
+
+Test(device, names)
+{
+    struct diag d = {0};
+    cr_assert_null(device_open("cuda:0", 0, &d));
+    cr_assert_eq(d.code, DIAG_UNSUPPORTED);
+    cr_assert(strstr(d.text, "cuda:0") && strstr(d.text, "CUDA"), "%s", d.text);
+    d = (struct diag){0};
+    cr_assert_null(device_open("cudgel", 0, &d));
+    cr_assert_eq(d.code, DIAG_INVALID);
+    cr_assert(strstr(d.text, "cudgel") && strstr(d.text, "'cpu'"), "%s", d.text);
+    d = (struct diag){0};
+    cr_assert_null(device_open("", 0, &d));
+    cr_assert_eq(d.code, DIAG_INVALID);
+    device_close(NULL);
+}
+
+Test(device, target_is_plausible)
+{
+    struct device *dev = open_cpu(0), *three = open_cpu(3);
+    const struct target *t = &dev->target;
+    cr_assert_eq(t->kind, DEVICE_CPU);
+    cr_assert(t->units >= 1 && three->target.units == 3);
+    cr_assert(t->vec_bytes == 16 || t->vec_bytes == 32 || t->vec_bytes == 64);
+    cr_assert(t->l1 >= 8 << 10 && t->l2 >= t->l1 && t->llc >= t->l2);
+    cr_assert(strlen(t->arch) > 0 && t->copy_gbps > 0);
+    cr_assert_not_null(strstr(dev->words, "cores"), "%s", dev->words);
+    device_close(dev);
+    device_close(three);
+}
+
+Test(device, memory)
+{
+    struct device *dev = open_cpu(1);
+    struct diag d = {0};
+    char *p = dev->ops->alloc(dev, 1000), out[1000], in[1000];
+    cr_assert_not_null(p);
+    cr_assert_eq((uintptr_t)p % 64, 0);
+    memset(in, 5, sizeof in);
+    cr_assert(dev->ops->upload(dev, p, in, 1000, &d));
+    cr_assert(dev->ops->download(dev, out, p, 1000, &d));
+    cr_assert_arr_eq(in, out, 1000);
+    cr_assert(dev->ops->upload(dev, NULL, NULL, 0, &d));
+    cr_assert_eq(counters(dev).bytes_allocated, 1024);
+    dev->ops->release(dev, p, 1000);
+    cr_assert_eq(counters(dev).bytes_allocated, 0);
+    cr_assert_eq(counters(dev).peak_bytes, 1024);
+    cr_assert_null(dev->ops->alloc(dev, INT64_MAX));
+    device_close(dev);
+}
+
+// ---- executables
+
+Test(executable, sizes_and_tails)
+{
+    struct device *dev = open_cpu(2);
+    for (int64_t n = 1; n <= 70; n++) {
+        struct executable *e = build(dev, relu_add_text(n));
+        cr_assert(run_relu_add(e, n, (unsigned)n), "n = %lld", (long long)n);
+        cr_assert_eq(executable_plan(e)->launch.n, 1);
+        executable_unref(e);
+    }
+    cr_assert_eq(counters(dev).kernels, 70);
+    device_close(dev);
+}
+
+Test(executable, equal_text_is_compiled_once)
+{
+    if (!cpu_codegen_available())
+        return;
+    struct device *dev = open_cpu(2);
+    struct executable *a = build(dev, relu_add_text(1000)), *b = build(dev, relu_add_text(1001));
+    struct device_counters c = counters(dev);
+    cr_assert_eq(c.compiles, 1);
+    cr_assert_eq(c.code_hits, 1, "sizes are arguments");
+    cr_assert_gt(c.compile_us, 0);
+    cr_assert(run_relu_add(a, 1000, 1) && run_relu_add(b, 1001, 2) && run_relu_add(a, 1000, 3));
+    cr_assert_eq(counters(dev).kernels, 3);
+    executable_unref(executable_ref(a));
+    executable_unref(a);
+    executable_unref(b);
+    a = build(dev, relu_add_text(77));
+    cr_assert_eq(counters(dev).compiles, 1, "unused code is kept");
+    executable_unref(a);
+    device_close(dev);
+}
+
+Test(executable, nothing_to_do_is_no_kernel)
+{
+    struct device *dev = open_cpu(2);
+    struct executable *e = build(dev, relu_add_text(0));
+    cr_assert(run_relu_add(e, 0, 1));
+    cr_assert_eq(counters(dev).kernels, 0);
+    executable_unref(e);
+    device_close(dev);
+}
+
+Test(executable, large_work_over_threads)
+{
+    struct device *dev = open_cpu(4);
+    int64_t n = cpu_codegen_available() ? 3000001 : 30001;
+    struct executable *e = build(dev, relu_add_text(n));
+    for (unsigned i = 0; i < 3; i++)
+        cr_assert(run_relu_add(e, n, i));
+    executable_unref(e);
+    device_close(dev);
+}
+
+Test(executable, two_outputs_of_different_shape)
+{
+    struct device *dev = open_cpu(2);
+    struct executable *e = build(dev, "graph @g(%x: f32[3, 5], %y: f32[5]) {\n  %a = add %x, %y\n"
+                                      "  %b = neg %y\n  return %a, %b, %x\n}\n");
+    float x[15], y[5], a[15] = {0}, b[5] = {0}, c[15] = {0};
+    for (int i = 0; i < 15; i++)
+        x[i] = (float)i;
+    for (int i = 0; i < 5; i++)
+        y[i] = (float)i * 0.5f;
+    struct diag d = {0};
+    cr_assert(executable_run(e, (void *[]){x, y}, (void *[]){a, b, c}, &d), "%s", d.text);
+    for (int i = 0; i < 15; i++)
+        cr_assert(a[i] == x[i] + y[i % 5] && c[i] == x[i] && b[i % 5] == -y[i % 5]);
+    executable_unref(e);
+    device_close(dev);
+}
+
+static const char take_text[] = "graph @g(%x: f32[5], %i: i64[N=4]) {\n  %r = take %x, %i {axis = 0}\n"
+                                "  %s = add %r, %r\n  return %s\n}\n";
+
+Test(executable, index_errors_name_the_op)
+{
+    struct device *dev = open_cpu(1);
+    struct executable *e = build(dev, take_text);
+    float x[5] = {0, 1, 2, 3, 4}, out[4];
+    int64_t good[4] = {-2, 4, 0, -5}, bad[4] = {-2, 4, 10, -6};
+    struct diag d = {0};
+    cr_assert(executable_run(e, (void *[]){x, good}, (void *[]){out}, &d), "%s", d.text);
+    cr_assert(out[0] == 6 && out[1] == 8 && out[2] == 0 && out[3] == 0);
+    cr_assert_not(executable_run(e, (void *[]){x, bad}, (void *[]){out}, &d));
+    cr_assert_eq(d.code, DIAG_INDEX);
+    cr_assert_not_null(strstr(d.text, "take"), "%s", d.text);
+    cr_assert(out[0] == 6 && out[1] == 8 && out[2] == 0 && out[3] == 0, "bad elements are 0");
+    d = (struct diag){0};
+    cr_assert(executable_run(e, (void *[]){x, good}, (void *[]){out}, &d), "the error is gone");
+    executable_unref(e);
+    device_close(dev);
+}
+
+// ---- floating-point state (also of workers, which inherit it from whoever starts them)
+
+#if defined(__x86_64__)
+static void
+denormals_survive(uint32_t threads, int64_t n)
+{
+    struct device *dev = open_cpu(threads);
+    char text[200];
+    snprintf(text, sizeof text,
+             "graph @g(%%x: f32[%lld], %%y: f32[%lld]) {\n  %%a = mul %%x, %%y\n  return %%a\n}\n",
+             (long long)n, (long long)n);
+    fp_state before = fp_enter();
+    uint32_t odd = 0x1f80 | 0x8040 | 0x2000; // flush to zero, denormals are zero, round down
+    _mm_setcsr(odd);
+    struct executable *e = build(dev, text);
+    float *x = xmalloc((size_t)n * 12), *y = x + n, *z = y + n;
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = i % 2 ? 0x1.8p-127f : 0x1.8p-3f;
+        y[i] = i % 2 ? 0x1p30f : 0x1p-124f;
+    }
+    struct diag d = {0};
+    _mm_setcsr(odd);
+    bool ok = executable_run(e, (void *[]){x, y}, (void *[]){z}, &d);
+    uint32_t after = _mm_getcsr();
+    volatile float a = 1e-30f, b = 1e-15f;
+    float outside = a * b;
+    fp_leave(before);
+    cr_assert(ok, "%s", d.text);
+    cr_assert_eq(after, odd, "the caller's state: %x", after);
+    cr_assert_eq(outside, 0, "the caller still flushes");
+    for (int64_t i = 0; i < n; i++)
+        cr_assert_eq(z[i], i % 2 ? 0x1.8p-97f : 0x1.8p-127f, "%a at %lld", (double)z[i],
+                     (long long)i);
+    xfree(x);
+    executable_unref(e);
+    device_close(dev);
+}
+
+Test(executable, denormals_and_the_callers_state)
+{
+    denormals_survive(1, 37);
+    denormals_survive(4, cpu_codegen_available() ? 1000003 : 1003);
+    volatile float a = 1e-30f, b = 1e-15f;
+    cr_assert_eq(a * b, 1e-45f, "after it all the product outside is a denormal");
+}
+#endif
+
+// ---- threads and processes
+
+struct crowd {
+    struct device *dev;
+    struct executable *shared;
+    int64_t n;
+    unsigned seed;
+    int rounds;
+};
+
+static void *
+work(void *arg)
+{
+    const struct crowd *c = arg;
+    for (int i = 0; i < c->rounds; i++) {
+        if (!run_relu_add(c->shared, c->n, c->seed + (unsigned)i))
+            return "the shared program went wrong";
+        int64_t n = 1 + (c->seed * 7 + (unsigned)i) % 200;
+        struct executable *own = build(c->dev, relu_add_text(n));
+        bool ok = run_relu_add(own, n, (unsigned)i);
+        executable_unref(own);
+        if (!ok)
+            return "a program of its own went wrong";
+    }
+    return NULL;
+}
+
+Test(executable, eight_threads)
+{
+    struct device *dev = open_cpu(3);
+    int64_t n = cpu_codegen_available() ? 40000 : 400;
+    struct crowd c[8];
+    pthread_t t[8];
+    struct executable *e = build(dev, relu_add_text(n));
+    for (unsigned i = 0; i < 8; i++) {
+        c[i] = (struct crowd){dev, e, n, i * 1000, 10};
+        pthread_create(&t[i], NULL, work, &c[i]);
+    }
+    for (int i = 0; i < 8; i++) {
+        void *wrong = NULL;
+        pthread_join(t[i], &wrong);
+        cr_assert_null(wrong, "%s", (char *)wrong);
+    }
+    cr_assert_eq(counters(dev).kernels, 160);
+    cr_assert_leq(counters(dev).compiles, 4, "sizes choose among few schedules");
+    executable_unref(e);
+    device_close(dev);
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // neither survives such a fork
+static void *
+compile_on(void *arg) // a new text each time
+{
+    const struct crowd *c = arg;
+    for (int i = 0; i < c->rounds; i++) {
+        char text[200];
+        snprintf(text, sizeof text,
+                 "graph @g(%%x: f32[50]) {\n  %%a = add %%x, %u.5\n  return %%a\n}\n",
+                 c->seed + (unsigned)i);
+        executable_unref(build(c->dev, text));
+    }
+    return NULL;
+}
+
+Test(executable, fork_while_others_compile_and_run)
+{
+    struct device *dev = open_cpu(3);
+    int64_t n = cpu_codegen_available() ? 200000 : 2000;
+    struct executable *e = build(dev, relu_add_text(n));
+    cr_assert(run_relu_add(e, n, 1));
+    struct crowd run = {dev, e, n, 5, 60}, compile = {dev, e, n, 7, 60};
+    pthread_t a, b;
+    pthread_create(&a, NULL, work, &run);
+    pthread_create(&b, NULL, compile_on, &compile);
+    for (unsigned i = 0; i < 6; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(30);
+            struct crowd mine = {dev, e, n, 100 + i, 3}, fresh = {dev, e, n, 1000 + 10 * i, 3};
+            exit(work(&mine) || compile_on(&fresh) ? 1 : 0);
+        }
+        int status = -1;
+        waitpid(child, &status, 0);
+        cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "child: status %x", status);
+    }
+    void *wrong = NULL;
+    pthread_join(a, &wrong);
+    cr_assert_null(wrong, "%s", (char *)wrong);
+    pthread_join(b, NULL);
+    executable_unref(e);
+    device_close(dev);
+}
+#endif
