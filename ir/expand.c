@@ -6,6 +6,10 @@
 // where all operands are literals, with the very evaluator that the kernel interpreter uses; so
 // folding cannot change a bit. New instructions take the greatest level and stage of their
 // operands.
+//
+// Rules nest their calls, and C leaves the order of such calls to the compiler. So the body is put
+// in order at the end, by its data flow alone: each original instruction in turn, behind those of
+// its operands that have no place yet, first operand first. What nothing needs falls out.
 #include "ir/expand_rules.h"
 
 #include "ir/base/check.h"
@@ -147,6 +151,54 @@ expand_body(struct expander *x, const struct inst *src, uint32_t n)
     return to;
 }
 
+typedef VEC(struct inst) inst_vec;
+
+// Appends instruction `root` of src behind its operands; place: the new numbers, 0 = none yet.
+static void
+put_in_order(const struct inst *src, uint32_t root, uint32_t *place, inst_vec *out)
+{
+    VEC(uint32_t) waiting = {0};
+    vec_push(&waiting, root);
+    while (waiting.n) {
+        uint32_t i = waiting.at[waiting.n - 1], next = 0;
+        const uint32_t operand[3] = {src[i].a, src[i].b, src[i].c};
+        for (uint32_t j = 0; j < 3 && !next; j++)
+            next = place[operand[j]] ? 0 : operand[j];
+        if (next) {
+            vec_push(&waiting, next);
+            continue;
+        }
+        waiting.n--;
+        if (!i || place[i])
+            continue;
+        struct inst in = src[i];
+        in.a = place[in.a];
+        in.b = place[in.b];
+        in.c = place[in.c];
+        vec_push(out, in);
+        place[i] = out->n - 1;
+    }
+    vec_free(&waiting);
+}
+
+// Orders k's instructions and brings the numbers in to[1 .. n-1], its roots, up to date.
+static void
+order_body(struct kernel *k, uint32_t *to, uint32_t n)
+{
+    inst_vec ordered = {0};
+    uint32_t *place = xcalloc(k->inst.n, sizeof *place);
+    vec_push(&ordered, (struct inst){0});
+    for (uint32_t i = 1; i < n; i++) {
+        put_in_order(k->inst.at, to[i], place, &ordered);
+        to[i] = place[to[i]];
+    }
+    xfree(place);
+    vec_free(&k->inst);
+    k->inst.at = ordered.at;
+    k->inst.n = ordered.n;
+    k->inst.cap = ordered.cap;
+}
+
 void
 kernel_expand(struct kernel *k)
 {
@@ -156,6 +208,7 @@ kernel_expand(struct kernel *k)
     k->inst.n = k->inst.cap = 0;
     struct expander x = {.k = k};
     uint32_t *to = expand_body(&x, src, n);
+    order_body(k, to, n);
     for (uint32_t i = 0; i < k->acc.n; i++)
         k->acc.at[i].value = to[k->acc.at[i].value];
     for (uint32_t i = 0; i < k->store.n; i++)

@@ -429,5 +429,6 @@ Test(expand, literals_fold)
     cr_expect_eq(r->op, OP_shl_raw);
     cr_expect_eq(r->a, 1);
     cr_expect_eq(k.inst.at[r->b].bits, 3);
+    cr_expect_eq(k.inst.n, 4); // and nothing is left of the check
     kernel_free_body(&k);
 }
