@@ -16,6 +16,7 @@ enum {
     MAX_SHARED = 256 << 10,  // bytes of partial results a launch
     MAX_SCRATCH = 128 << 10, // bytes of kept rows a thread
     MAX_VECTORS = 16,        // of a row in registers (one block of the reduction order)
+    MAX_BLOCKS = 64,         // of a row that code is specialised for
     MAX_UNROLLED = 400,      // weight of an unrolled row
     KEEP_COST = 6,           // least cost of a value worth keeping
     GATHER_COST = 8,         // a load whose lanes are not neighbours
@@ -73,8 +74,6 @@ row_extent_flags(int64_t points)
     int flags = 0;
     flags |= points % RED_LANES == 0 ? ROW_NO_TAIL : 0;
     flags |= points % (4 * RED_BLOCK) == 0 ? ROW_NO_REST : 0;
-    flags |= points < 4 * RED_BLOCK ? ROW_NO_GROUPS : 0;
-    flags |= points <= RED_BLOCK ? ROW_ONE_BLOCK : 0;
     return (uint16_t)flags;
 }
 
@@ -181,6 +180,8 @@ schedule_row(const struct kernel *k, const struct target *t, struct schedule *s,
     else
         choose_kept(k, s);
     s->tile[ROW_TILE_EXTENT] = row_extent_flags(points);
+    int64_t blocks = (points + RED_BLOCK - 1) / RED_BLOCK;
+    s->tile[ROW_TILE_BLOCKS] = blocks <= MAX_BLOCKS ? (uint16_t)blocks : 0;
     s->chunk = vectors * 16;
     s->units = rows;
     int64_t work = points * (2 + cost / 4);

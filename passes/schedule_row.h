@@ -8,13 +8,12 @@
 //   tile[0]  vectors of a row that is unrolled and held in registers; 0: a loop
 //   tile[1]  what is known about the extent of R (enum row_extent): code that it makes needless is
 //            not generated
+//   tile[2]  blocks of the reduction order in a row, where they are few; 0: any number
 //   unroll   blocks in flight in stages that have little else to hide latency behind, 1 or 4
-enum { ROW_TILE_VECTORS = 0, ROW_TILE_EXTENT = 1 };
+enum { ROW_TILE_VECTORS = 0, ROW_TILE_EXTENT = 1, ROW_TILE_BLOCKS = 2 };
 enum row_extent {
-    ROW_NO_TAIL = 1,    // a multiple of 16
-    ROW_NO_REST = 2,    // a multiple of four blocks
-    ROW_NO_GROUPS = 4,  // less than four blocks
-    ROW_ONE_BLOCK = 8,  // at most one block
+    ROW_NO_TAIL = 1, // a multiple of 16
+    ROW_NO_REST = 2, // a multiple of four blocks
 };
 uint16_t row_extent_flags(int64_t points);
 enum { ROW_MAX_ACCS = 16 }; // accumulators over R of one stage

@@ -68,7 +68,7 @@ schedule_split(const struct kernel *k, const struct target *t, struct schedule *
     s->units = rows * ((points + s->chunk - 1) / s->chunk);
     if (s->units < 2 || s->units == rows)
         return *why = REASON_no_class, false;
-    s->tile[ROW_TILE_EXTENT] = row_extent_flags(points) & (ROW_NO_TAIL | ROW_NO_REST);
+    s->tile[ROW_TILE_EXTENT] = row_extent_flags(points);
     s->grain = 1;
     s->shared_scratch_bytes = split_part_bytes(k, s->units) + row_shared_bytes(k);
     return true;

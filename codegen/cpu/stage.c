@@ -48,6 +48,7 @@ stages_begin(struct stages *st, struct emitter *e)
     *st = (struct stages){.e = e, .np = (uint32_t)k->naxis - k->nred, .nr = k->nred};
     st->points = kernel_points(k, AXIS_R);
     st->extent = e->sched->tile[ROW_TILE_EXTENT];
+    st->blocks = e->sched->tile[ROW_TILE_BLOCKS];
     st->kept_at = arena_alloc(&e->mem, k->inst.n * sizeof *st->kept_at);
     int64_t vectors = (st->points + RED_LANES - 1) / RED_LANES, at = 0;
     for (uint32_t i = 0; i < k->inst.n; i++) {
@@ -278,12 +279,14 @@ stages_run(struct stages *st, struct emit_scope *row, uint32_t stage, const char
     if (!collect(st, stage))
         return;
     st->row = row;
-    if (st->set.n)
-        reduce_loop(st->e, &st->set, from, to, st->extent, stage_width(st), point, st, out);
-    else if (st->e->sched->streaming_store)
+    if (st->set.n) {
+        struct reduce_range range = {from, to, st->extent, st->blocks, stage_width(st)};
+        reduce_loop(st->e, &st->set, &range, point, st, out);
+    } else if (st->e->sched->streaming_store) {
         run_streaming(st, from, to);
-    else
+    } else {
         run_plain(st, from, to, 0);
+    }
 }
 
 void
@@ -380,6 +383,7 @@ stages_finish(struct stages *st)
     struct emitter *e = st->e;
     const struct kernel *k = &e->kernel;
     int64_t points = kernel_points(k, AXIS_P);
+    struct reduce_range range = {.from = "0", .to = emit_num(e, points), .width = 1};
     struct emit_scope once = emit_scope(e, NULL, 1);
     for (uint32_t i = 0; i < k->acc.n; i++) {
         if (k->acc.at[i].scope != OVER_P)
@@ -389,7 +393,7 @@ stages_finish(struct stages *st)
         reduce_add(&f.set, &k->acc.at[i]);
         reduce_identity(e, &f.set, &p);
         if (points)
-            reduce_loop(e, &f.set, "0", emit_num(e, points), 0, 1, point_of_shared, &f, &p);
+            reduce_loop(e, &f.set, &range, point_of_shared, &f, &p);
         set_result(e, &once, i, reduce_lanes(e, &f.set, 0, p));
     }
     emit_hoist(e, &once, NULL, UINT32_MAX);

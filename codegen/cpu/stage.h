@@ -10,7 +10,7 @@ struct stages {
     uint32_t np, nr;         // axes of P and R
     int64_t points;          // of R
     const char *n;           // the same as an operand
-    uint32_t extent;         // enum row_extent
+    uint32_t extent, blocks; // see schedule_row.h
     int64_t shared_base;     // bytes of shared memory before the values of accumulators over P
     int64_t *kept_at;        // per instruction: where in scratch it is kept; -1: it is not
     // while a stage is written

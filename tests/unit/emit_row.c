@@ -60,7 +60,7 @@ static void
 nothing_known(struct schedule *s)
 {
     in_loops(s);
-    s->tile[1] = 0;
+    s->tile[1] = s->tile[2] = 0;
 }
 
 struct setup {
