@@ -4,65 +4,7 @@
 #include "tests/support/run_plan.h"
 #include "tests/support/graph_gen.h"
 
-#include "ir/base/check.h"
-#include "ir/base/str.h"
-#include "ir/text.h"
-
 #include <criterion/criterion.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-struct tally {
-    uint64_t graphs, elements, finite;
-};
-
-static bool
-compare(const struct graph *g, void *const *a, void *const *b, struct tally *t, char *where)
-{
-    for (uint32_t i = 0; i < g->outputs.n; i++) {
-        uint8_t dtype = graph_node(g, g->outputs.at[i].node)->dtype;
-        size_t size = dtype_size(dtype), n = output_bytes(g, i) / size;
-        for (size_t k = 0; k < n; k++) {
-            uint64_t x = scalar_load(dtype, (char *)a[i] + k * size);
-            uint64_t y = scalar_load(dtype, (char *)b[i] + k * size);
-            t->elements++;
-            t->finite += !dtype_is_float(dtype) || isfinite(scalar_to_double(dtype, x));
-            if (!same_bits(dtype, x, y)) {
-                snprintf(where, 200, "output %u element %zu: %.17g (%#llx) and %.17g (%#llx)", i, k,
-                         scalar_to_double(dtype, x), (unsigned long long)x,
-                         scalar_to_double(dtype, y), (unsigned long long)y);
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
-static void **
-outputs_of(const struct graph *g)
-{
-    void **out = xcalloc(g->outputs.n + 1, sizeof *out);
-    for (uint32_t i = 0; i < g->outputs.n; i++)
-        out[i] = xcalloc(output_bytes(g, i) + 1, 1);
-    return out;
-}
-
-static void
-free_outputs(const struct graph *g, void **out)
-{
-    for (uint32_t i = 0; i < g->outputs.n; i++)
-        xfree(out[i]);
-    xfree(out);
-}
-
-static void
-fail_with(const struct graph *g, uint64_t seed, const char *what, const char *where)
-{
-    struct str s = {0};
-    graph_print(g, &s);
-    cr_assert(false, "seed %llu: %s: %s\n%s", (unsigned long long)seed, what, where, str_text(&s));
-}
 
 static void
 one_seed(const struct gen_options *o, bool exact, const struct compile_options *co, struct tally *t)
@@ -77,14 +19,14 @@ one_seed(const struct gen_options *o, bool exact, const struct compile_options *
     char where[200];
     if (!run_fused(g, in, fused, NULL, co, &d) || !run_eager(g, in, eager, NULL, co, &d))
         fail_with(g, o->seed, "did not run", d.text);
-    if (!compare(g, fused, eager, t, where))
+    if (!compare_outputs(g, fused, eager, t, where))
         fail_with(g, o->seed, "fused and eager differ", where);
     if (exact) {
         if (!interp_graph(g, in, ref_out, &d))
             fail_with(g, o->seed, "interpreter", d.text);
         for (uint32_t i = 0; i < g->outputs.n; i++)
             oracle[i] = ref_out[i].data;
-        if (!compare(g, fused, oracle, t, where))
+        if (!compare_outputs(g, fused, oracle, t, where))
             fail_with(g, o->seed, "fused and the graph interpreter differ", where);
         for (uint32_t i = 0; i < g->outputs.n; i++)
             xfree(oracle[i]);
@@ -97,26 +39,12 @@ one_seed(const struct gen_options *o, bool exact, const struct compile_options *
     graph_free(g);
 }
 
-static uint32_t
-seeds(uint32_t usual) // FUSEC_SEEDS: how many, by hand
-{
-    const char *s = getenv("FUSEC_SEEDS");
-    return s ? (uint32_t)strtoul(s, NULL, 10) : usual;
-}
-
-static uint32_t
-first_seed(void)
-{
-    const char *s = getenv("FUSEC_FIRST_SEED");
-    return s ? (uint32_t)strtoul(s, NULL, 10) : 1;
-}
-
 static void
 sweep(struct gen_options o, bool exact, const struct compile_options *co, uint32_t n)
 {
     struct tally t = {0};
-    uint32_t first = first_seed();
-    for (uint32_t i = 0; i < seeds(n); i++) {
+    uint32_t first = seed_first();
+    for (uint32_t i = 0; i < seed_count(n); i++) {
         o.seed = first + i;
         one_seed(&o, exact, co, &t);
     }
@@ -182,7 +110,7 @@ Test(fusion, a_swapped_op_is_noticed)
         char where[200];
         cr_assert(run_fused(g, in, a, NULL, NULL, &d), "%s", d.text);
         cr_assert(run_fused(h, in, b, NULL, NULL, &d), "%s", d.text);
-        noticed += !compare(g, a, b, &t, where);
+        noticed += !compare_outputs(g, a, b, &t, where);
         free_outputs(g, a);
         free_outputs(h, b);
         for (uint32_t i = 0; i < g->inputs.n; i++)

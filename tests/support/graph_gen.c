@@ -30,6 +30,8 @@ rng_unit(struct rng *r)
     return (double)(rng_next(r) >> 11) * 0x1p-53;
 }
 
+static uint64_t draw_value(struct rng *r, uint8_t dtype);
+
 struct gen {
     const struct gen_options *o;
     struct graph *g;
@@ -52,6 +54,8 @@ static void
 draw_base(struct gen *s)
 {
     s->base.rank = (uint8_t)(1 + rng_below(&s->r, 3));
+    if (s->o->scalar)
+        s->base.rank = 0;
     int64_t left = s->o->max_extent;
     for (uint32_t i = 0; i < s->base.rank; i++) {
         bool last = i + 1 == s->base.rank;
@@ -79,6 +83,11 @@ add_input(struct gen *s, uint32_t number)
             stride[i] = 0;
         run *= sh.dim[i].v;
         run += strided && !rng_below(&s->r, 3) ? 3 : 0;
+    }
+    if (s->o->literal_inputs) {
+        struct rng r = {hash_mix(s->o->seed, number)};
+        vec_push(&s->value, graph_literal(s->g, dtype, draw_value(&r, dtype), 0));
+        return;
     }
     char name[16] = {'x', (char)('0' + number)};
     ref in = graph_add_input(s->g, name, dtype, &sh, strided ? stride : NULL, 0);
@@ -283,7 +292,7 @@ add_outputs(struct gen *s)
     for (uint32_t i = 1; i < n; i++) {
         char name[8] = {'y', (char)('0' + i)};
         ref r = pick(s);
-        if (graph_node(s->g, r)->op != OP_input)
+        if (!op_is(graph_node(s->g, r)->op, OPK_LEAF))
             graph_add_output(s->g, name, r);
     }
 }

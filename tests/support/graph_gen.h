@@ -21,6 +21,8 @@ struct gen_options {
     bool mixed;         // inputs and casts of other dtypes too
     bool half;          // f16 and bf16 among them
     int64_t max_extent; // of a dim
+    bool scalar;        // rank 0 throughout
+    bool literal_inputs;// with scalar: literals of the very values that gen_input gives
     uint32_t swapped_op; // test of the tests: this op is replaced by another (OP_none: no)
 };
 struct graph *gen_graph(const struct gen_options *o);

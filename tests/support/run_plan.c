@@ -2,7 +2,14 @@
 #include "tests/support/run_plan.h"
 
 #include "ir/base/check.h"
+#include "ir/base/str.h"
+#include "ir/text.h"
+#include "tests/support/graph_gen.h"
 
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct target
@@ -153,4 +160,66 @@ run_eager(const struct graph *g, const struct tensor *in, void *const *out, stru
             xfree(value[i]);
     xfree(value);
     return ok;
+}
+
+bool
+compare_outputs(const struct graph *g, void *const *a, void *const *b, struct tally *t,
+                char *where)
+{
+    for (uint32_t i = 0; i < g->outputs.n; i++) {
+        uint8_t dtype = graph_node(g, g->outputs.at[i].node)->dtype;
+        size_t size = dtype_size(dtype), n = output_bytes(g, i) / size;
+        for (size_t k = 0; k < n; k++) {
+            uint64_t x = scalar_load(dtype, (char *)a[i] + k * size);
+            uint64_t y = scalar_load(dtype, (char *)b[i] + k * size);
+            t->elements++;
+            t->finite += !dtype_is_float(dtype) || isfinite(scalar_to_double(dtype, x));
+            if (!same_bits(dtype, x, y)) {
+                snprintf(where, 200, "output %u element %zu: %.17g (%#llx) and %.17g (%#llx)", i, k,
+                         scalar_to_double(dtype, x), (unsigned long long)x,
+                         scalar_to_double(dtype, y), (unsigned long long)y);
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+void **
+outputs_of(const struct graph *g)
+{
+    void **out = xcalloc(g->outputs.n + 1, sizeof *out);
+    for (uint32_t i = 0; i < g->outputs.n; i++)
+        out[i] = xcalloc(output_bytes(g, i) + 1, 1);
+    return out;
+}
+
+void
+free_outputs(const struct graph *g, void **out)
+{
+    for (uint32_t i = 0; i < g->outputs.n; i++)
+        xfree(out[i]);
+    xfree(out);
+}
+
+void
+fail_with(const struct graph *g, uint64_t seed, const char *what, const char *where)
+{
+    struct str s = {0};
+    graph_print(g, &s);
+    cr_assert(false, "seed %llu: %s: %s\n%s", (unsigned long long)seed, what, where, str_text(&s));
+}
+
+uint32_t
+seed_count(uint32_t usual)
+{
+    const char *s = getenv("FUSEC_SEEDS");
+    return s ? (uint32_t)strtoul(s, NULL, 10) : usual;
+}
+
+uint32_t
+seed_first(void)
+{
+    const char *s = getenv("FUSEC_FIRST_SEED");
+    return s ? (uint32_t)strtoul(s, NULL, 10) : 1;
 }

@@ -19,4 +19,20 @@ bool run_eager(const struct graph *g, const struct tensor *in, void *const *out,
 // Bytes of graph output i.
 size_t output_bytes(const struct graph *g, uint32_t i);
 
+// ---- comparing
+
+struct tally {
+    uint64_t graphs, elements, finite;
+};
+void **outputs_of(const struct graph *g); // dense memory for each output
+void free_outputs(const struct graph *g, void **out);
+// Bit for bit, any NaN equal to any other. where: 200 bytes for words about the first difference.
+bool compare_outputs(const struct graph *g, void *const *a, void *const *b, struct tally *t,
+                     char *where);
+// Fails the running test with the graph's text.
+void fail_with(const struct graph *g, uint64_t seed, const char *what, const char *where);
+// How many seeds to run, and from which: FUSEC_SEEDS and FUSEC_FIRST_SEED by hand.
+uint32_t seed_count(uint32_t usual);
+uint32_t seed_first(void);
+
 #endif
