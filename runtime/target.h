@@ -14,5 +14,7 @@ void cpu_target(struct target *t, uint32_t threads, char *words, size_t words_si
 // copies `bytes` bytes with `threads` threads (0: all cores); successive rounds use other buffers,
 // over four times the last-level cache in all. Takes a fraction of a second; 0 when memory is short.
 double cpu_copy_gbps(int64_t bytes, uint32_t threads);
+// The same over `pairs` pairs of blocks: 1 for small copies that stay in the caches. threads > 0.
+double cpu_copy_gbps_among(int64_t bytes, uint32_t threads, int64_t pairs);
 
 #endif

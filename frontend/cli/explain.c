@@ -3,6 +3,7 @@
 #include "frontend/cli/cli.h"
 #include "frontend/cli/explain.h"
 
+#include "ir/text.h"
 #include "runtime/device.h"
 
 struct request {
@@ -43,7 +44,8 @@ compile(const struct request *q, const struct target *t, struct diag *d)
 {
     struct graph *g = load_graph(q->file, &q->dims, d);
     struct compile_options options = {.strict = q->strict};
-    struct plan *p = g ? plan_build(g, t, &options, d) : NULL;
+    bool ok = g && (!q->dims.n || graph_verify(g, d));
+    struct plan *p = ok ? plan_build(g, t, &options, d) : NULL;
     graph_free(g);
     return p;
 }

@@ -44,6 +44,20 @@ set_dim(struct graph *g, const char *name, size_t n, int64_t value, struct diag 
     return found;
 }
 
+void
+settle_strides(struct graph *g)
+{
+    for (uint32_t i = 0; i < g->inputs.n; i++) {
+        struct graph_input *in = &g->inputs.at[i];
+        const struct shape *s = graph_shape(g, in->node);
+        int64_t step = 1;
+        for (uint32_t a = s->rank; in->dense && a-- > 0;) {
+            in->stride[a] = step;
+            step *= dim_of(g, s, a);
+        }
+    }
+}
+
 static bool
 set_dims(struct graph *g, const word_list *dims, struct diag *d)
 {
@@ -60,6 +74,7 @@ set_dims(struct graph *g, const word_list *dims, struct diag *d)
         if (!set_dim(g, dims->at[i], n, value, d))
             return false;
     }
+    settle_strides(g);
     return true;
 }
 
@@ -71,8 +86,7 @@ load_graph(const char *path, const word_list *dims, struct diag *d)
     if (read_file(path, &text, d))
         g = graph_parse(str_text(&text), text.n, strcmp(path, "-") ? path : "stdin", d);
     str_free(&text);
-    // Sizes decide what may broadcast and reduce: what held for the hints is asked again.
-    if (g && dims->n && !(set_dims(g, dims, d) && graph_verify(g, d))) {
+    if (g && !set_dims(g, dims, d)) {
         graph_free(g);
         return NULL;
     }
