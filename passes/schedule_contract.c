@@ -40,15 +40,17 @@ max64(int64_t a, int64_t b)
 struct contract_layout
 contract_layout(const struct schedule *s, uint32_t size, int64_t depth)
 {
-    int64_t columns = (int64_t)s->unroll * s->vec, kc = round_up(s->tile[2], s->vec);
+    int64_t columns = (int64_t)s->unroll * s->vec, lanes = s->vec, kc = s->tile[2];
     int64_t mc = round_up(s->tile[0], s->rows), nc = round_up(s->tile[1], columns);
-    bool one_panel = depth <= s->tile[2];
-    struct contract_layout l = {.width = (uint32_t)round_up(s->rows, s->vec)};
+    int64_t tail = round_up(kc, lanes) - kc; // steps that packing may write beyond the last
+    bool one_panel = depth <= kc;
+    struct contract_layout l = {
+        .width = s->rows < lanes ? s->rows : (uint32_t)round_up(s->rows, lanes)};
     if (s->pack & PACK_A)
-        l.b_at = round_up(kc * l.width * size, 64);
+        l.b_at = round_up((mc / s->rows * kc + tail) * l.width * size + lanes * size, 64);
     l.c_at = l.b_at;
     if (s->pack & PACK_B)
-        l.c_at += round_up(kc * nc * size, 64);
+        l.c_at += round_up((kc + tail) * columns * size, 64);
     l.c_row = one_panel ? 0 : nc;
     l.c_column = one_panel ? 0 : s->rows;
     l.bytes = round_up(l.c_at + (one_panel ? s->rows * columns : mc * nc) * size, 64);
@@ -118,28 +120,29 @@ better_swapped(const struct problem *p)
 
 // ---- the register tile
 
-// Cycles of one step of k over the whole M x N.
+// Cycles of all multiply-adds with a register tile.
 static double
 tile_cycles(const struct problem *p, int64_t rows, int64_t vecs)
 {
-    double fma = (double)(rows * vecs) / 2, loads = (double)(rows + vecs) / 2;
+    double fma = (double)(rows * vecs) / 2, latency = 4;
+    // Elements of A are broadcast through one pointer a row; more than 8 of those live in memory.
+    double loads = (double)(rows + vecs + (rows > 8 ? rows - 8 : 0) / 2) / 2;
     double step = fma > loads ? fma : loads;
-    double latency = 4; // of a multiply-add: a tile of fewer than 8 accumulators waits for it
-    step = step > latency ? step : latency;
-    return step * (double)(ceil_div(p->M, rows) * ceil_div(p->N, vecs * p->lanes));
+    step = (step > latency ? step : latency) + 0.1 * loads;
+    double tile = step * (double)p->K + 1.5 * (double)(rows * vecs) + 40;
+    return tile * (double)(ceil_div(p->M, rows) * ceil_div(p->N, vecs * p->lanes));
 }
 
+enum { MAX_VECS = 6, MAX_ROWS = 28 }; // at most 7: a cut-off panel takes a mask register a vector
 static void
 choose_tile(const struct problem *p, struct schedule *s)
 {
     double best = 1e300;
-    for (int64_t vecs = 1; vecs <= 8; vecs++) {
-        for (int64_t rows = 1; rows <= 28; rows++) {
+    for (int64_t vecs = 1; vecs <= MAX_VECS; vecs++) {
+        for (int64_t rows = 1; rows <= MAX_ROWS; rows++) {
             if (rows * vecs + vecs + 1 > p->registers - 1)
                 continue;
-            // Equal cycles: the squarer tile reads less.
-            double cycles = tile_cycles(p, rows, vecs) *
-                            (1 + 0.01 * (1.0 / (double)rows + 1.0 / (double)(vecs * p->lanes)));
+            double cycles = tile_cycles(p, rows, vecs);
             if (cycles < best) {
                 best = cycles;
                 s->rows = (uint8_t)rows;
@@ -159,7 +162,8 @@ choose_packing(const struct problem *p, struct schedule *s)
     int64_t columns = (int64_t)s->unroll * s->vec;
     if (!a || (a->stride[k] != 1 && p->N > 2 * columns))
         s->pack |= PACK_A;
-    if (!b || (b->stride[p->n] != 1 && p->N != 1) || p->M > 8 * s->rows)
+    bool far = b && b->stride[k] * p->size >= 4096 && p->K >= 64;
+    if (!b || (b->stride[p->n] != 1 && p->N != 1) || (p->M >= 16 * s->rows && far))
         s->pack |= PACK_B;
 }
 
@@ -177,37 +181,74 @@ count_units(const struct problem *p, int64_t mc, int64_t nc)
     return p->batch * ceil_div(p->M, mc) * ceil_div(p->N, nc);
 }
 
-// Smaller parts until every thread has work: the longer side first, n before m (a strip of columns
-// is packed once for all rows).
-static void
-spread(const struct problem *p, const struct schedule *s, int64_t *mc, int64_t *nc)
+// Threads that have enough to do for the trouble of waking them.
+static int64_t
+useful_threads(const struct problem *p, const struct schedule *s)
 {
-    int64_t columns = (int64_t)s->unroll * s->vec, threads = max64(p->t->units, 1);
-    while (count_units(p, *mc, *nc) < threads) {
+    enum { WAKE = 15000 }; // cycles
+    double cycles = tile_cycles(p, s->rows, s->unroll);
+    double bytes = (double)p->K * (double)(p->M + p->N) * p->size;
+    cycles = (double)p->batch * (cycles > bytes / 16 ? cycles : bytes / 16);
+    return max64(1, min64(max64(p->t->units, 1), (int64_t)(cycles / WAKE)));
+}
+
+// Smaller units, the longer side first, until each thread has as many or all have several.
+static void
+spread(const struct problem *p, const struct schedule *s, int64_t threads, int64_t *mc, int64_t *nc)
+{
+    int64_t columns = (int64_t)s->unroll * s->vec, n;
+    while ((n = count_units(p, *mc, *nc)) < 4 * threads && n % threads) {
+        int64_t across = ceil_div(p->N, *nc), down = ceil_div(p->M, *mc);
         bool can_n = *nc > columns, can_m = *mc > s->rows;
         if (can_n && (*nc >= *mc || !can_m))
-            *nc = part(p->N, round_up(*nc / 2, columns), columns);
+            *nc = part(p->N, round_up(ceil_div(p->N, across + 1), columns), columns);
         else if (can_m)
-            *mc = part(p->M, round_up(*mc / 2, s->rows), s->rows);
+            *mc = part(p->M, round_up(ceil_div(p->M, down + 1), s->rows), s->rows);
         else
             break;
     }
 }
 
+// One group of rows: what counts is to read B as it lies in memory, once. Long stretches of a few
+// rows of B (or short stretches of the rows of its transpose) keep the prefetchers going.
+static void
+stream_blocks(const struct problem *p, struct schedule *s, int64_t *nc, int64_t *kc)
+{
+    if (s->pack & PACK_B && s->rows <= 2)
+        s->unroll = s->unroll < 4 ? s->unroll : 4;
+    int64_t columns = (int64_t)s->unroll * s->vec;
+    if (s->pack & PACK_B) {
+        *kc = part(p->K, 128, 1);
+        *nc = part(p->N, columns, columns);
+    } else if (p->N > 2 * columns) {
+        *kc = part(p->K, 16, 1);
+        *nc = part(p->N, max64(32768 / p->size / s->rows, columns), columns);
+    }
+}
+
+// A's rows of a unit live in half the second-level cache, the accumulators (of all panels but the
+// last) in three eighths.
 static void
 choose_blocks(const struct problem *p, struct schedule *s)
 {
-    int64_t columns = (int64_t)s->unroll * s->vec, cache = max64(p->t->l2, 256 << 10) / 2;
-    int64_t kc = part(p->K, (s->pack & PACK_B) ? 512 : 1024, 1);
-    int64_t room = max64(cache / (kc * p->size), columns);
-    int64_t nc = part(p->N, min64(room, 512), columns);
-    int64_t mc = part(p->M, kc < p->K ? max64(cache / (nc * p->size), s->rows) : p->M, s->rows);
-    spread(p, s, &mc, &nc);
+    int64_t columns = (int64_t)s->unroll * s->vec;
+    int64_t cache = min64(max64(p->t->l2, 256 << 10), 1 << 20) / (s->pack & PACK_A ? 2 : 1);
+    int64_t kc = part(p->K, p->K <= 512 ? 512 : 320, 1);
+    int64_t mc = part(p->M, max64(cache / 2 / (kc * p->size), s->rows), s->rows);
+    int64_t room = kc < p->K ? max64(cache * 3 / 8 / (mc * p->size), columns) : p->N;
+    int64_t nc = part(p->N, room, columns);
+    bool from_memory = (double)p->K * (double)p->N * p->size > (double)cache / 2;
+    if (p->M <= s->rows && (from_memory || s->pack & PACK_B))
+        stream_blocks(p, s, &nc, &kc);
+    int64_t threads = useful_threads(p, s);
+    spread(p, s, threads, &mc, &nc);
     s->tile[0] = (uint16_t)mc;
     s->tile[1] = (uint16_t)nc;
     s->tile[2] = (uint16_t)kc;
     s->units = count_units(p, mc, nc);
-    s->grain = 1;
+    s->grain = ceil_div(s->units, threads * 4);
+    if (threads == 1)
+        s->grain = max64(s->units, 1);
 }
 
 bool

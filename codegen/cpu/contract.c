@@ -2,18 +2,19 @@
 //
 // A unit is a tile of C, mc x nc of one batch. A unit goes through k in panels of kc; per panel:
 //
-//   B of the panel is packed into scratch, nc / (vecs * lanes) micro-panels of [kc][vecs * lanes]
-//   (or read where it lies);
-//   for each group of `rows` rows: A is packed, [kc][width] (or read where it lies);
-//     for each micro-panel of B: micro() adds rows x vecs vectors to their accumulators in scratch,
-//     and after the last panel the epilogue runs over them, row by row, vectors along n.
+//   A's rows of the unit are packed into scratch, micro-panels of [kc][width] (or read where they
+//   lie: their place is the second-level cache);
+//   for each group of vecs * lanes columns: B is packed, [kc][vecs * lanes] (or read where it lies:
+//   its place is the first-level cache);
+//     for each group of `rows` rows: micro() adds rows x vecs vectors to their accumulators in
+//     scratch, and after the last panel the epilogue runs over them, row by row, vectors along n.
 //
 // An element's chain of fused multiply-adds thus runs over k in order, whatever the tile, and its
 // accumulator passes through memory unrounded between panels. Nothing is split along k.
 //
 // When k fits one panel, one register tile of accumulators is enough (it stays in the first-level
-// cache), and B stays packed from a unit to the next while these have the same columns: units are
-// numbered with m fastest.
+// cache), and A stays packed from a unit to the next while these have the same rows: units are
+// numbered with n fastest.
 //
 // schedule.transpose swaps the roles of m and n (and a and b): then vectors run along m.
 #include "codegen/cpu/contract.h"
@@ -111,7 +112,20 @@ scratch(struct contract *c, int64_t byte)
 
 // ---- factors
 
-// The address of a direct factor's element at the point bound, or of the panel in scratch.
+// The packed micro-panel of the rows from `row` on.
+static const char *
+packed_a(struct contract *c, struct unit *u, const char *row)
+{
+    struct emitter *e = c->e;
+    const struct contract_tile *t = &c->tile;
+    const char *down = emit_op(e, "sub i64 %s, %s", row, u->m0);
+    if (t->width != t->rows)
+        down = emit_mul(e, emit_op(e, "udiv i64 %s, %u", down, t->rows),
+                        emit_text(e, "%u", t->width));
+    return emit_ptr(e, scratch(c, c->at.a_at), emit_mul(e, down, c->kc), t->type);
+}
+
+// The address of a direct factor's element in the panel's first step.
 static const char *
 factor_address(struct contract *c, struct unit *u, uint32_t inst, uint32_t axis, const char *at)
 {
@@ -128,38 +142,38 @@ factor_stride(struct contract *c, uint32_t inst, uint32_t axis)
     return emit_stride(c->e, k->access.at[k->inst.at[inst].aux].stride[axis]);
 }
 
-static const char *
-pack_a(struct contract *c, struct unit *u, const char *row)
-{
-    const struct contract_tile *t = &c->tile;
-    const char *end = emit_add(c->e, row, emit_text(c->e, "%u", t->rows));
-    struct contract_pack p = {
-        .inst = c->a, .free_axis = c->m, .k_axis = c->k, .width = t->width, .rows = t->rows,
-        .first = row, .end = emit_min(c->e, end, u->m1), .k = u->k0, .steps = u->steps,
-        .dst = scratch(c, c->at.a_at),
-    };
-    contract_pack(c->e, u->batch, t, &p);
-    return p.dst;
-}
-
-// Micro-panels of B, one after the other, kc * columns elements apart.
+// All of the unit's rows: micro-panels [kc][width], one after the other.
 static void
-pack_b(struct contract *c, struct unit *u)
+pack_a(struct contract *c, struct unit *u)
 {
     struct emitter *e = c->e;
     const struct contract_tile *t = &c->tile;
-    uint32_t columns = t->vecs * t->lanes;
     struct emit_loop l;
-    emit_loop_open(e, &l, u->n0, u->n1, emit_text(e, "%u", columns));
+    emit_loop_open(e, &l, u->m0, u->m1, emit_text(e, "%u", t->rows));
     emit_loop_body(e, &l);
+    const char *end = emit_add(e, l.index, emit_text(e, "%u", t->rows));
     struct contract_pack p = {
-        .inst = c->b, .free_axis = c->n, .k_axis = c->k, .width = columns, .rows = columns,
-        .first = l.index, .end = u->n1, .k = u->k0, .steps = u->steps,
+        .inst = c->a, .free_axis = c->m, .k_axis = c->k, .width = t->width, .used = t->rows,
+        .first = l.index, .end = emit_min(e, end, u->m1), .k = u->k0, .steps = u->steps,
+        .dst = packed_a(c, u, l.index),
     };
-    const char *at = emit_mul(e, emit_op(e, "sub i64 %s, %s", l.index, u->n0), c->kc);
-    p.dst = emit_ptr(e, scratch(c, c->at.b_at), at, t->type);
     contract_pack(e, u->batch, t, &p);
     emit_loop_close(e, &l, NULL);
+}
+
+// One micro-panel: [kc][vecs * lanes].
+static const char *
+pack_b(struct contract *c, struct unit *u, const char *column)
+{
+    uint32_t columns = c->tile.vecs * c->tile.lanes;
+    const char *end = emit_add(c->e, column, emit_text(c->e, "%u", columns));
+    struct contract_pack p = {
+        .inst = c->b, .free_axis = c->n, .k_axis = c->k, .width = columns, .used = columns,
+        .first = column, .end = emit_min(c->e, end, u->n1), .k = u->k0, .steps = u->steps,
+        .dst = scratch(c, c->at.b_at),
+    };
+    contract_pack(c->e, u->batch, &c->tile, &p);
+    return p.dst;
 }
 
 // ---- the epilogue over one register tile
@@ -201,28 +215,28 @@ epilogue(struct contract *c, struct unit *u, const char *row, const char *column
 
 // ---- loops
 
-// One register tile: row and column are its first indices, a its factor's address.
+// One register tile: row and column are its first indices, b its factor's address.
 static void
 register_tile(struct contract *c, struct unit *u, const char *row, const char *column,
-              const char *a)
+              const char *b)
 {
     struct emitter *e = c->e;
     const struct contract_tile *t = &c->tile;
+    const char *rows = emit_op(e, "sub i64 %s, %s", u->m1, row);
+    const char *columns = emit_op(e, "sub i64 %s, %s", u->n1, column);
     const char *down = emit_op(e, "sub i64 %s, %s", row, u->m0);
     const char *across = emit_op(e, "sub i64 %s, %s", column, u->n0);
     const char *at = emit_add(e, emit_mul(e, down, c->c_row), emit_mul(e, across, c->c_column));
     const char *acc = emit_ptr(e, scratch(c, c->at.c_at), at, t->type);
-    const char *am = "0", *ak = "0", *bk = "0", *b;
-    if (!t->pack_a)
-        am = factor_stride(c, c->a, c->m), ak = factor_stride(c, c->a, c->k);
-    if (t->pack_b) {
-        b = emit_ptr(e, scratch(c, c->at.b_at), emit_mul(e, across, c->kc), t->type);
+    const char *am = "0", *ak = "0", *bk = "0", *a;
+    if (t->pack_a) {
+        a = packed_a(c, u, row);
     } else {
-        b = factor_address(c, u, c->b, c->n, column);
-        bk = factor_stride(c, c->b, c->k);
+        a = factor_address(c, u, c->a, c->m, row);
+        am = factor_stride(c, c->a, c->m), ak = factor_stride(c, c->a, c->k);
     }
-    const char *rows = emit_op(e, "sub i64 %s, %s", u->m1, row);
-    const char *columns = emit_op(e, "sub i64 %s, %s", u->n1, column);
+    if (!t->pack_b)
+        bk = factor_stride(c, c->b, c->k);
     emit_line(e, "call void @micro(ptr %s, i64 %s, i64 %s, i64 %s, ptr %s, i64 %s, i64 %s, i64 %s, "
                  "ptr %s, i64 %s)", a, am, ak, rows, b, bk, columns, u->steps, acc, u->more);
     const char *end = emit_if(e, u->last);
@@ -231,22 +245,22 @@ register_tile(struct contract *c, struct unit *u, const char *row, const char *c
 }
 
 static void
-row_groups(struct contract *c, struct unit *u)
+column_groups(struct contract *c, struct unit *u)
 {
     struct emitter *e = c->e;
     struct emit_loop rows, columns;
-    emit_loop_open(e, &rows, u->m0, u->m1, emit_text(e, "%u", c->tile.rows));
-    emit_loop_body(e, &rows);
-    const char *a = c->tile.pack_a ? pack_a(c, u, rows.index)
-                                   : factor_address(c, u, c->a, c->m, rows.index);
     emit_loop_open(e, &columns, u->n0, u->n1, emit_text(e, "%u", c->tile.vecs * c->tile.lanes));
     emit_loop_body(e, &columns);
-    register_tile(c, u, rows.index, columns.index, a);
-    emit_loop_close(e, &columns, NULL);
+    const char *b = c->tile.pack_b ? pack_b(c, u, columns.index)
+                                   : factor_address(c, u, c->b, c->n, columns.index);
+    emit_loop_open(e, &rows, u->m0, u->m1, emit_text(e, "%u", c->tile.rows));
+    emit_loop_body(e, &rows);
+    register_tile(c, u, rows.index, columns.index, b);
     emit_loop_close(e, &rows, NULL);
+    emit_loop_close(e, &columns, NULL);
 }
 
-// All panels of k. fresh: i1, B of this unit is not the one packed last.
+// All panels of k. fresh: i1, A of this unit is not the one packed last.
 static void
 panels(struct contract *c, struct unit *u, const char *fresh)
 {
@@ -259,17 +273,17 @@ panels(struct contract *c, struct unit *u, const char *fresh)
     u->steps = emit_min(e, left, c->kc);
     u->more = l.index;
     u->last = emit_op(e, "icmp sle i64 %s, %s", left, c->kc);
-    if (c->tile.pack_b) {
+    if (c->tile.pack_a) {
         const char *more = emit_op(e, "icmp sgt i64 %s, %s", c->K, c->kc);
         const char *end = emit_if(e, emit_op(e, "or i1 %s, %s", more, fresh));
-        pack_b(c, u);
+        pack_a(c, u);
         emit_endif(e, end);
     }
-    row_groups(c, u);
+    column_groups(c, u);
     emit_loop_close(e, &l, NULL);
 }
 
-// Batch and bounds of unit `index`. Returns the number of its columns of B among all.
+// Batch and bounds of unit `index`. Returns the number of its rows of A among all.
 static const char *
 decode_unit(struct contract *c, const char *index, struct emit_scope *batch, struct unit *u)
 {
@@ -278,10 +292,10 @@ decode_unit(struct contract *c, const char *index, struct emit_scope *batch, str
     int64_t mc = e->sched->tile[0], nc = e->sched->tile[1];
     const char *down = emit_num(e, (k->axis[c->m].extent + mc - 1) / mc);
     const char *across = emit_num(e, (k->axis[c->n].extent + nc - 1) / nc);
-    const char *strip = emit_op(e, "udiv i64 %s, %s", index, down);
-    const char *row = emit_op(e, "urem i64 %s, %s", index, down);
-    const char *which = emit_op(e, "udiv i64 %s, %s", strip, across);
-    const char *column = emit_op(e, "urem i64 %s, %s", strip, across);
+    const char *strip = emit_op(e, "udiv i64 %s, %s", index, across);
+    const char *column = emit_op(e, "urem i64 %s, %s", index, across);
+    const char *which = emit_op(e, "udiv i64 %s, %s", strip, down);
+    const char *row = emit_op(e, "urem i64 %s, %s", strip, down);
     const char *at[MAX_AXES];
     emit_decode(e, which, 0, k->naxis - 3u, at);
     for (uint32_t i = 0; i + 3 < k->naxis; i++)

@@ -17,11 +17,12 @@ struct contract_tile {
 void contract_micro(const struct contract_tile *t, struct str *text);
 
 // A factor while it is packed: the instruction's values at points first <= p < end of its free axis
-// and k <= q < k + steps, written to dst as [steps][width] elements of the accumulator's type.
+// and k <= q < k + steps, written to dst as [steps][width] elements of the accumulator's type, and
+// beyond it up to contract_layout's slack. Packed panels are to be written in ascending order.
 struct contract_pack {
     uint32_t inst, free_axis, k_axis;
-    uint32_t width;  // a multiple of the lanes; what is beyond end holds anything
-    uint32_t rows;   // of width, how many are ever used
+    uint32_t width;  // less than the lanes or a multiple; what is beyond end holds anything
+    uint32_t used;   // of width, how many are ever used
     const char *first, *end, *k, *steps, *dst; // operands; end - first >= 1
 };
 void contract_pack(struct emitter *e, struct emit_scope *up, const struct contract_tile *t,

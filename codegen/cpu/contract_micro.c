@@ -188,9 +188,11 @@ contract_micro(const struct contract_tile *t, struct str *o)
     if (t->pack_b) {
         str_add(o, "  br label %loop\n");
     } else {
-        print_masks(t, o);
         str_printf(o, "  %%whole = icmp uge i64 %%cols, %u\n"
-                      "  br i1 %%whole, label %%loop, label %%loopm\n", t->vecs * t->lanes);
+                      "  br i1 %%whole, label %%loop, label %%masks\nmasks:\n",
+                   t->vecs * t->lanes);
+        print_masks(t, o);
+        str_add(o, "  br label %loopm\n");
         print_loop(t, o, "m", 3, true);
     }
     print_loop(t, o, "", 0, false);

@@ -11,10 +11,8 @@
 
 #include "ir/base/check.h"
 
-enum { MAX_LANES = 64, MAX_VECS = 32 };
-#ifndef PREFETCH
-#define PREFETCH 256
-#endif
+// PREFETCH: bytes ahead along k; PREFETCH_STEPS: steps of k ahead where the rows of k lie apart.
+enum { MAX_LANES = 64, MAX_VECS = 32, PREFETCH = 256, PREFETCH_STEPS = 8 };
 
 // ---- transposition
 //
@@ -113,17 +111,17 @@ transpose(struct transpose *s)
 
 // ---- the two ways
 
-// The access of a load that the factor needs and that runs along k, not along the free axis; or
-// NONE.
+// The access of a load that the factor needs and that runs along one axis (its stride is 1) and not
+// along the other; or NONE.
 enum { NONE = UINT32_MAX };
 static uint32_t
-access_along_k(const struct emitter *e, const struct contract_pack *p)
+access_along(const struct emitter *e, uint32_t inst, uint32_t axis, uint32_t other)
 {
     const struct kernel *k = &e->kernel;
     uint32_t found = NONE;
     bool *needed = xcalloc(k->inst.n, sizeof *needed);
-    needed[p->inst] = true;
-    for (uint32_t i = p->inst; i > 0; i--) {
+    needed[inst] = true;
+    for (uint32_t i = inst; i > 0; i--) {
         const struct inst *in = &k->inst.at[i];
         if (!needed[i])
             continue;
@@ -131,12 +129,19 @@ access_along_k(const struct emitter *e, const struct contract_pack *p)
         if (in->op != OP_load)
             continue;
         const int64_t *stride = k->access.at[in->aux].stride;
-        int64_t along = stride[p->free_axis];
-        if (stride[p->k_axis] == 1 && along != 0 && along != 1)
+        if (stride[axis] == 1 && stride[other] != 0 && stride[other] != 1)
             found = in->aux;
     }
     xfree(needed);
     return found;
+}
+
+// Addresses past a buffer's end are harmless here.
+static void
+prefetch(struct emitter *e, struct emit_scope *s, uint32_t access, const char *bytes)
+{
+    emit_line(e, "call void @llvm.prefetch.p0(ptr %s, i32 0, i32 3, i32 1)",
+              emit_ptr(e, emit_address(e, s, access), bytes, "i8"));
 }
 
 // Element `index` (i64 operand) of the panel.
@@ -147,11 +152,18 @@ panel(struct emitter *e, const struct contract_tile *t, const struct contract_pa
     return emit_ptr(e, p->dst, index, t->type);
 }
 
+// A narrow panel's stores overlap: each vector's surplus is overwritten by the next step's.
+static uint32_t
+store_alignment(const struct contract_tile *t, const struct contract_pack *p)
+{
+    return p->width % t->lanes ? t->size : t->lanes * t->size;
+}
+
 static void
 pack_along(struct emitter *e, struct emit_scope *up, const struct contract_tile *t,
            const struct contract_pack *p)
 {
-    uint32_t nvec = p->width / t->lanes;
+    uint32_t nvec = (p->width + t->lanes - 1) / t->lanes;
     uint8_t dtype = e->kernel.inst.at[p->inst].dtype;
     CHECK(nvec <= MAX_VECS, "a panel of %u vectors", nvec);
     struct emit_scope column[MAX_VECS];
@@ -164,6 +176,7 @@ pack_along(struct emitter *e, struct emit_scope *up, const struct contract_tile 
         column[v].mask = emit_tail_mask(e, t->lanes, left);
         emit_hoist(e, &column[v], &p->inst, 1);
     }
+    uint32_t row = access_along(e, p->inst, p->free_axis, p->k_axis);
     struct emit_loop l;
     emit_loop_open(e, &l, "0", p->steps, "1");
     emit_loop_body(e, &l);
@@ -172,9 +185,15 @@ pack_along(struct emitter *e, struct emit_scope *up, const struct contract_tile 
         struct emit_scope s = emit_scope(e, &column[v], t->lanes);
         s.mask = column[v].mask;
         emit_bind(&s, p->k_axis, EMIT_UNIFORM, emit_add(e, p->k, l.index));
+        if (row != NONE) {
+            struct emit_scope ahead = emit_scope(e, &column[v], t->lanes);
+            const char *later = emit_add(e, l.index, emit_text(e, "%d", PREFETCH_STEPS));
+            emit_bind(&ahead, p->k_axis, EMIT_UNIFORM, emit_add(e, p->k, later));
+            prefetch(e, &ahead, row, "0");
+        }
         const char *to = panel(e, t, p, emit_add(e, at, emit_text(e, "%u", v * t->lanes)));
         emit_store_raw(e, dtype, t->lanes, to, emit_value(e, &s, p->inst), NULL,
-                       t->lanes * t->size);
+                       store_alignment(t, p));
     }
     emit_loop_close(e, &l, NULL);
 }
@@ -184,13 +203,13 @@ pack_transposed(struct emitter *e, struct emit_scope *up, const struct contract_
                 const struct contract_pack *p, uint32_t access)
 {
     uint8_t dtype = e->kernel.inst.at[p->inst].dtype;
-    uint32_t used = p->rows < t->lanes ? p->rows : t->lanes;
+    uint32_t used = p->used < t->lanes ? p->used : t->lanes;
     struct emit_scope row[MAX_LANES];
     struct transpose s = {.e = e, .t = t};
     struct emit_loop group, l;
     const char *width = emit_text(e, "%u", p->width), *lanes = emit_text(e, "%u", t->lanes);
     const char *last = emit_op(e, "sub i64 %s, 1", p->end);
-    emit_loop_open(e, &group, "0", emit_text(e, "%u", p->rows), lanes);
+    emit_loop_open(e, &group, "0", emit_text(e, "%u", p->used), lanes);
     emit_loop_body(e, &group);
     for (uint32_t r = 0; r < used; r++) {
         row[r] = emit_scope(e, up, t->lanes);
@@ -205,8 +224,7 @@ pack_transposed(struct emitter *e, struct emit_scope *up, const struct contract_
         struct emit_scope in = emit_scope(e, &row[r], t->lanes);
         emit_bind(&in, p->k_axis, EMIT_LANES, emit_add(e, p->k, l.index));
         in.mask = mask;
-        emit_line(e, "call void @llvm.prefetch.p0(ptr %s, i32 0, i32 3, i32 1)",
-                  emit_ptr(e, emit_address(e, &in, access), emit_text(e, "%d", PREFETCH), "i8"));
+        prefetch(e, &in, access, emit_text(e, "%d", PREFETCH));
         s.v[r] = emit_value(e, &in, p->inst);
     }
     for (uint32_t r = used; r < t->lanes; r++)
@@ -215,7 +233,7 @@ pack_transposed(struct emitter *e, struct emit_scope *up, const struct contract_
     for (uint32_t i = 0; i < t->lanes; i++) {
         const char *step = emit_add(e, l.index, emit_text(e, "%u", i));
         const char *to = panel(e, t, p, emit_add(e, emit_mul(e, step, width), group.index));
-        emit_store_raw(e, dtype, t->lanes, to, s.v[i], NULL, t->lanes * t->size);
+        emit_store_raw(e, dtype, t->lanes, to, s.v[i], NULL, store_alignment(t, p));
     }
     emit_loop_close(e, &l, NULL);
     emit_loop_close(e, &group, NULL);
@@ -225,7 +243,7 @@ void
 contract_pack(struct emitter *e, struct emit_scope *up, const struct contract_tile *t,
               const struct contract_pack *p)
 {
-    uint32_t along_k = access_along_k(e, p);
+    uint32_t along_k = access_along(e, p->inst, p->k_axis, p->free_axis);
     if (along_k != NONE)
         pack_transposed(e, up, t, p, along_k);
     else
