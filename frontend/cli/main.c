@@ -33,7 +33,7 @@ static const struct {
     int (*run)(struct args *a);
 } command[] = {
     {"explain", explain_command}, {"--explain", explain_command}, {"ops", ops_command},
-    {"run", run_command},         {"devices", devices_command},
+    {"run", run_command},         {"bench", bench_command},       {"devices", devices_command},
 };
 
 static int

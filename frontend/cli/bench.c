@@ -1,0 +1,204 @@
+// bench.c: fusec bench [FILE…]: eager against compiled. Without files: the standard workloads, whose
+// graphs are found in the source tree that this command was built from, or where it was installed.
+#include "frontend/cli/bench.h"
+
+#include "frontend/cli/translate.h"
+#include "ir/text.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct workload {
+    const char *name, *path; // name NULL: the graph's
+    int64_t size;            // of the first named dim; 0: as the file says
+};
+
+static const struct { // in the order of the table of peers
+    const char *name, *file;
+    int64_t size;
+} standard[] = {
+    {"add_relu_1000", "add_relu", 1000},
+    {"add_relu_1000000", "add_relu", 1000000},
+    {"add_relu_10000000", "add_relu", 10000000},
+    {"bias_gelu_residual_f32", "bias_gelu_residual_f32", 0},
+    {"bias_gelu_residual_bf16", "bias_gelu_residual_bf16", 0},
+    {"softmax_f32", "softmax_f32", 0},
+    {"softmax_bf16", "softmax_bf16", 0},
+    {"layernorm_f32", "layernorm_f32", 0},
+    {"rmsnorm_bf16", "rmsnorm_bf16", 0},
+    {"swiglu_bf16", "swiglu_bf16", 0},
+    {"sum_all_f32", "sum_all_f32", 0},
+    {"colsum_f32", "colsum_f32", 0},
+    {"var_rows_f32", "var_rows_f32", 0},
+    {"transpose_add_f32", "transpose_add_f32", 0},
+    {"cross_entropy_fwd", "cross_entropy_fwd", 0},
+    {"adam_f32", "adam_f32", 0},
+    {"matmul_bias_gelu", "matmul_bias_gelu", 0},
+    {"mlp_784_128_10_b64", "mlp_784_128_10_b64", 0},
+    {"attention_naive", "attention_naive", 0},
+};
+
+struct request {
+    word_list files, dims;
+    const char *filter;
+    int64_t threads, scale;
+    bool json;
+};
+
+struct results {
+    VEC(struct measurement) row;
+    VEC(struct workload) workload;
+    struct arena mem;
+};
+
+static bool
+parse(struct args *a, struct request *q)
+{
+    const char *text, *file;
+    while (a->n && !a->failed) {
+        if (args_flag(a, "--json"))
+            q->json = true;
+        else if (args_value(a, "--filter", &q->filter) || args_list(a, "--dim", &q->dims))
+            continue;
+        else if (args_value(a, "--threads", &text))
+            args_number(a, "--threads", text, 1, 1024, &q->threads);
+        else if (args_value(a, "--scale", &text))
+            args_number(a, "--scale", text, 1, 1 << 20, &q->scale);
+        else if ((file = args_word(a)))
+            vec_push(&q->files, file);
+        else
+            args_unknown(a);
+    }
+    return !a->failed;
+}
+
+static const char *
+graph_directory(void)
+{
+    return access(FUSEC_GRAPHS, R_OK) == 0 ? FUSEC_GRAPHS : FUSEC_INSTALLED_GRAPHS;
+}
+
+static void
+list_workloads(const struct request *q, struct results *r)
+{
+    for (uint32_t i = 0; i < q->files.n; i++) {
+        struct workload w = {NULL, q->files.at[i], 0};
+        vec_push(&r->workload, w);
+    }
+    for (size_t i = 0; !q->files.n && i < sizeof standard / sizeof *standard; i++) {
+        struct workload w = {standard[i].name, NULL, standard[i].size};
+        w.path = arena_printf(&r->mem, "%s/%s.fuse", graph_directory(), standard[i].file);
+        if (!q->filter || strstr(w.name, q->filter))
+            vec_push(&r->workload, w);
+    }
+}
+
+static bool
+set_sizes(const struct request *q, const struct workload *w, struct graph *g, struct diag *d)
+{
+    int64_t first;
+    if (symtab_names(g->sym) && (w->size || q->scale > 1)) {
+        const char *name = symtab_name(g->sym, 0, &first);
+        int64_t size = w->size ? w->size : first;
+        if (__builtin_mul_overflow(size, q->scale, &size) || size >= SYM_HUGE)
+            return diag_set(d, DIAG_INVALID, "--scale makes %s too large", name);
+        sym_set_hint(g->sym, name, size);
+    }
+    settle_strides(g);
+    return graph_verify(g, d);
+}
+
+static bool
+run_workload(const struct request *q, const struct workload *w, struct results *r, struct diag *d)
+{
+    struct measurement m = {0};
+    struct graph *g = load_graph(w->path, &q->dims, d);
+    bool ok = g && set_sizes(q, w, g, d);
+    if (ok) {
+        m.workload = w->name ? w->name : arena_strdup(&r->mem, g->name);
+        ok = bench_measure(g, (uint32_t)q->threads, &m, d);
+    }
+    if (ok)
+        vec_push(&r->row, m);
+    graph_free(g);
+    return ok;
+}
+
+// LLVM takes tens of milliseconds to find itself ready: not a workload's affair.
+static void
+start_compiler(const struct request *q)
+{
+    fc_options o = {.size = sizeof o, .threads = (int)q->threads};
+    fc_context *ctx;
+    if (!fc_context_new(&o, &ctx)) {
+        float x = 1, y;
+        fc_read(fc_neg(fc_from_host(ctx, FC_F32, &x, FC_SHAPE(1))), &y, sizeof y);
+    }
+    fc_context_free(ctx);
+}
+
+static int
+print_row(struct args *a, const struct results *r)
+{
+    struct str line = {0};
+    if (r->row.n == 1)
+        bench_print_head(&line);
+    bench_print_row(&r->row.at[r->row.n - 1], &line);
+    int code = cli_write(a, &line);
+    str_free(&line);
+    return code;
+}
+
+static int
+print_end(struct args *a, const struct request *q, const struct results *r)
+{
+    struct str out = {0}, notes = {0};
+    int code = CLI_OK;
+    for (uint32_t i = 0; i < r->row.n; i++)
+        bench_note(&r->row.at[i], &notes);
+    fputs(str_text(&notes), stderr);
+    if (q->json) {
+        bench_json(r->row.at, r->row.n, &out);
+        code = cli_write(a, &out);
+    }
+    str_free(&out);
+    str_free(&notes);
+    return code;
+}
+
+static int
+run_all(struct args *a, const struct request *q)
+{
+    struct results r = {0};
+    int code = CLI_OK;
+    list_workloads(q, &r);
+    if (!r.workload.n)
+        code = args_fail(a, "no workload's name contains '%s'", q->filter);
+    else
+        start_compiler(q);
+    for (uint32_t i = 0; i < r.workload.n; i++) {
+        struct diag d = {0};
+        int row;
+        if (!run_workload(q, &r.workload.at[i], &r, &d))
+            row = cli_fail(a, &d);
+        else
+            row = q->json ? CLI_OK : print_row(a, &r);
+        code = row ? row : code;
+    }
+    int end = print_end(a, q, &r);
+    vec_free(&r.row);
+    vec_free(&r.workload);
+    arena_free(&r.mem);
+    return end ? end : code;
+}
+
+int
+bench_command(struct args *a)
+{
+    struct request q = {.scale = 1};
+    int code = parse(a, &q) ? run_all(a, &q) : CLI_USAGE;
+    vec_free(&q.files);
+    vec_free(&q.dims);
+    return code;
+}

@@ -1,0 +1,37 @@
+// bench.h: what the parts of fusec bench share.
+#ifndef FUSEC_FRONTEND_CLI_BENCH_H
+#define FUSEC_FRONTEND_CLI_BENCH_H
+
+#include "frontend/cli/cli.h"
+
+#include "ir/interp.h"
+
+struct measurement { // times of one call in microseconds, medians and minima
+    const char *workload;
+    uint32_t threads;
+    double eager_us, eager_min_us;
+    double compiled_us, compiled_min_us; // the graph rebuilt, looked up and run
+    double replay_us, replay_min_us;     // the compiled plan alone
+    double ratio;                        // median of eager / compiled, pair by pair
+    int64_t kernels, eager_kernels;      // launched by one call
+    int64_t traffic_bytes, minimum_bytes;
+    double gbps, copy_gbps;              // of traffic in compiled_us; of a copy of as many bytes
+    bool in_cache;                       // the arrays stay in the last-level cache between calls
+    double compile_ms, breakeven_calls;  // -1: compiled is not faster
+};
+
+// Compiles and measures g with so many threads (0: all cores).
+bool bench_measure(const struct graph *g, uint32_t threads, struct measurement *m, struct diag *d);
+
+// An input's elements, the same in every run: normal, but positive for what is called v, var or
+// variance; i64 as places of the first input's last axis; other integers 0 … 99. t: dims, strides
+// and the address of element 0.
+void bench_fill(const struct graph *g, uint32_t input, const struct tensor *t);
+
+void bench_print_head(struct str *out);
+void bench_print_row(const struct measurement *m, struct str *out);
+// What must be said about a row ("" if nothing): above the copy bandwidth, a wrong kernel count.
+void bench_note(const struct measurement *m, struct str *out);
+void bench_json(const struct measurement *m, uint32_t n, struct str *out);
+
+#endif

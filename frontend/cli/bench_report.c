@@ -1,0 +1,80 @@
+// bench_report.c: measurements as a table for people and as JSON.
+#include "frontend/cli/bench.h"
+#include "frontend/cli/json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+// Above this share of the copy bandwidth a figure is not believed.
+static const double believable = 1.03;
+
+void
+bench_print_head(struct str *out)
+{
+    str_printf(out, "%-25s %10s %10s %10s %10s %10s %7s %7s %6s %7s %7s %10s %10s\n", "workload",
+               "eager us", "min", "compiled", "min", "replay", "ratio", "kernels", "eager", "GB/s",
+               "copy", "compile ms", "break-even");
+}
+
+void
+bench_print_row(const struct measurement *m, struct str *out)
+{
+    char calls[32] = "never";
+    if (m->breakeven_calls >= 0)
+        snprintf(calls, sizeof calls, "%.0f", m->breakeven_calls);
+    str_printf(out,
+               "%-25s %10.2f %10.2f %10.2f %10.2f %10.2f %7.2f %7" PRId64 " %6" PRId64
+               " %7.2f %7.2f %10.1f %10s\n",
+               m->workload, m->eager_us, m->eager_min_us, m->compiled_us, m->compiled_min_us,
+               m->replay_us, m->ratio, m->kernels, m->eager_kernels, m->gbps, m->copy_gbps,
+               m->compile_ms, calls);
+}
+
+void
+bench_note(const struct measurement *m, struct str *out)
+{
+    if (m->copy_gbps > 0 && m->gbps > believable * m->copy_gbps)
+        str_printf(out,
+                   "%s: %.2f GB/s are %.0f %% of the copy bandwidth; above 103 %% something is wrong "
+                   "with the bench\n",
+                   m->workload, m->gbps, 100 * m->gbps / m->copy_gbps);
+}
+
+static void
+add_row(const struct measurement *m, struct json *j)
+{
+    json_open(j, NULL, '{');
+    json_text(j, "workload", m->workload);
+    json_text(j, "device", "cpu");
+    json_int(j, "threads", m->threads);
+    json_number(j, "eager_us", m->eager_us, 3);
+    json_number(j, "eager_min_us", m->eager_min_us, 3);
+    json_number(j, "compiled_us", m->compiled_us, 3);
+    json_number(j, "compiled_min_us", m->compiled_min_us, 3);
+    json_number(j, "replay_us", m->replay_us, 3);
+    json_number(j, "replay_min_us", m->replay_min_us, 3);
+    json_number(j, "ratio", m->ratio, 4);
+    json_int(j, "kernels", m->kernels);
+    json_int(j, "eager_kernels", m->eager_kernels);
+    json_int(j, "traffic_bytes", m->traffic_bytes);
+    json_int(j, "minimum_bytes", m->minimum_bytes);
+    json_number(j, "gbps", m->gbps, 3);
+    json_number(j, "copy_gbps", m->copy_gbps, 3);
+    json_number(j, "compile_ms", m->compile_ms, 3);
+    if (m->breakeven_calls < 0)
+        json_text(j, "breakeven_calls", NULL);
+    else
+        json_int(j, "breakeven_calls", (int64_t)m->breakeven_calls);
+    json_close(j, '}');
+}
+
+void
+bench_json(const struct measurement *m, uint32_t n, struct str *out)
+{
+    struct json j = {out, false};
+    json_open(&j, NULL, '[');
+    for (uint32_t i = 0; i < n; i++)
+        add_row(&m[i], &j);
+    json_close(&j, ']');
+    str_addc(out, '\n');
+}
