@@ -17,7 +17,7 @@ enum {
     MAX_SCRATCH = 128 << 10, // bytes of kept rows a thread
     MAX_VECTORS = 16,        // of a row in registers (one block of the reduction order)
     MAX_BLOCKS = 64,         // of a row that code is specialised for
-    MAX_UNROLLED = 400,      // weight of an unrolled row
+    MAX_UNROLLED = 220,      // weight of an unrolled row
     KEEP_COST = 6,           // least cost of a value worth keeping
     GATHER_COST = 8,         // a load whose lanes are not neighbours
     GRAIN_WORK = 1 << 17,    // least cost given to a thread

@@ -62,6 +62,39 @@ reduce_join(struct emitter *e, const struct reduce_set *set, const struct emit_a
         out[i] = join_ordered(e, set->acc[i], older[i], newer[i]);
 }
 
+// ---- any order
+
+bool
+reduce_any_order(const struct reduce_set *set)
+{
+    for (uint32_t i = 0; i < set->n; i++) {
+        const struct acc *a = set->acc[i];
+        if ((a->op == OP_sum || a->op == OP_prod) && dtype_is_float(a->dtype))
+            return false;
+    }
+    return true;
+}
+
+void
+reduce_wide_identity(struct emitter *e, const struct reduce_set *set, struct emit_acc *out)
+{
+    for (uint32_t s = 0; s < REDUCE_WIDE; s++)
+        reduce_identity(e, set, out + s * set->n);
+}
+
+void
+reduce_join_strands(struct emitter *e, const struct reduce_set *set, const struct emit_acc *p,
+                    struct emit_acc *out)
+{
+    uint32_t n = set->n;
+    for (uint32_t i = 0; i < n; i++) { // positions interleave: the full comparison
+        const struct acc *a = set->acc[i];
+        struct emit_acc low = emit_acc_join(e, a, RED_LANES, p[i], p[n + i]);
+        struct emit_acc high = emit_acc_join(e, a, RED_LANES, p[2 * n + i], p[3 * n + i]);
+        out[i] = emit_acc_join(e, a, RED_LANES, low, high);
+    }
+}
+
 struct emit_acc
 reduce_step(struct emitter *e, const struct reduce_set *set, uint32_t i, struct emit_acc old,
             const char *x, const char *j, const char *mask)

@@ -26,6 +26,13 @@ struct emit_acc reduce_step(struct emitter *e, const struct reduce_set *set, uin
 void reduce_join(struct emitter *e, const struct reduce_set *set, const struct emit_acc *older,
                  const struct emit_acc *newer, struct emit_acc *out);
 
+// Whether any order of joins gives the same bits. Then REDUCE_WIDE strands of accumulators (strand
+// by strand, set->n each) may take the vectors in turn.
+bool reduce_any_order(const struct reduce_set *set);
+void reduce_wide_identity(struct emitter *e, const struct reduce_set *set, struct emit_acc *out);
+void reduce_join_strands(struct emitter *e, const struct reduce_set *set, const struct emit_acc *p,
+                         struct emit_acc *out);
+
 // Carries all accumulators around a loop from init on; out: their values in it, and after it.
 void reduce_carry(struct emitter *e, struct emit_loop *l, const struct reduce_set *set,
                   const struct emit_acc *init, struct emit_acc *out);

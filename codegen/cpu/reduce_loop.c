@@ -30,17 +30,6 @@ number(struct emitter *e, int64_t n)
     return emit_text(e, "%lld", (long long)n);
 }
 
-static bool
-any_order(const struct reduce_set *set)
-{
-    for (uint32_t i = 0; i < set->n; i++) {
-        const struct acc *a = set->acc[i];
-        if ((a->op == OP_sum || a->op == OP_prod) && dtype_is_float(a->dtype))
-            return false;
-    }
-    return true;
-}
-
 // A loop over vectors at first, first + step … before last, and with each the vectors that follow
 // it `apart` elements apart, each of them with accumulators of its own.
 struct strands {
@@ -88,14 +77,6 @@ run_along(struct emitter *e, struct feed *f, const char *first, const char *last
     }
 }
 
-// out: REDUCE_WIDE times the identities.
-static void
-wide_identity(struct emitter *e, const struct reduce_set *set, struct emit_acc *out)
-{
-    for (uint32_t b = 0; b < REDUCE_WIDE; b++)
-        reduce_identity(e, set, out + b * set->n);
-}
-
 // from + the greatest multiple of m in to - from.
 static const char *
 whole_multiple(struct emitter *e, const struct feed *f, int64_t m)
@@ -112,8 +93,7 @@ run_any_order(struct emitter *e, struct feed *f, struct emit_acc *out)
     const struct reduce_range *r = f->range;
     struct emit_acc init[REDUCE_MAX * REDUCE_WIDE], p[REDUCE_MAX * REDUCE_WIDE];
     struct emit_acc all[REDUCE_MAX];
-    uint32_t n = f->set->n;
-    wide_identity(e, f->set, init);
+    reduce_wide_identity(e, f->set, init);
     if (r->width == 1) {
         run_along(e, f, r->from, f->whole, r->to, init, out);
         return;
@@ -121,16 +101,12 @@ run_any_order(struct emitter *e, struct feed *f, struct emit_acc *out)
     enum { STEP = REDUCE_WIDE * RED_LANES };
     const char *end = r->extent & ROW_NO_REST ? r->to : whole_multiple(e, f, STEP);
     run_vectors(e, f, (struct strands){r->from, end, STEP, RED_LANES, REDUCE_WIDE, false}, init, p);
-    for (uint32_t i = 0; i < n; i++) { // positions interleave: the full comparison
-        const struct acc *a = f->set->acc[i];
-        struct emit_acc low = emit_acc_join(e, a, RED_LANES, p[i], p[n + i]);
-        struct emit_acc high = emit_acc_join(e, a, RED_LANES, p[2 * n + i], p[3 * n + i]);
-        all[i] = emit_acc_join(e, a, RED_LANES, low, high);
-        if (r->extent & ROW_NO_REST)
-            out[i] = all[i];
+    if (r->extent & ROW_NO_REST) {
+        reduce_join_strands(e, f->set, p, out);
+        return;
     }
-    if (!(r->extent & ROW_NO_REST))
-        run_along(e, f, end, f->whole, r->to, all, out);
+    reduce_join_strands(e, f->set, p, all);
+    run_along(e, f, end, f->whole, r->to, all, out);
 }
 
 // ---- the fixed order
@@ -143,7 +119,7 @@ run_group(struct emitter *e, struct feed *f, const char *first, struct emit_acc 
     struct emit_acc init[REDUCE_MAX * REDUCE_WIDE], p[REDUCE_MAX * REDUCE_WIDE];
     struct emit_acc low[REDUCE_MAX], high[REDUCE_MAX];
     uint32_t n = set->n;
-    wide_identity(e, set, init);
+    reduce_wide_identity(e, set, init);
     const char *last = emit_add(e, first, number(e, RED_BLOCK));
     run_vectors(e, f, (struct strands){first, last, RED_LANES, RED_BLOCK, REDUCE_WIDE, false}, init,
                 p);
@@ -272,7 +248,7 @@ reduce_loop(struct emitter *e, struct reduce_set *set, const struct reduce_range
     uint32_t full = exact ? range->blocks : range->blocks - (range->blocks > 0);
     uint32_t groups = range->width > 1 ? full / REDUCE_WIDE : 0;
     uint32_t rest = range->blocks - groups * REDUCE_WIDE;
-    if (any_order(set))
+    if (reduce_any_order(set))
         run_any_order(e, &f, out);
     else if (range->blocks && groups + rest <= MAX_STATIC_SLOTS)
         run_static(e, &f, groups, rest, out);

@@ -295,13 +295,20 @@ stages_unrolled(struct stages *st, struct emit_scope *vector, uint32_t vectors, 
 {
     if (!collect(st, stage))
         return;
-    reduce_identity(st->e, &st->set, out);
+    uint32_t n = st->set.n;
+    bool strands = n && vectors > REDUCE_WIDE && reduce_any_order(&st->set);
+    struct emit_acc p[REDUCE_MAX * REDUCE_WIDE], next[REDUCE_MAX];
+    reduce_wide_identity(st->e, &st->set, p);
     for (uint32_t v = 0; v < vectors; v++) {
-        struct emit_acc in[REDUCE_MAX];
-        memcpy(in, out, sizeof in);
+        struct emit_acc *own = p + (strands ? v % REDUCE_WIDE * n : 0);
         st->at = emit_text(st->e, "%u", v * RED_LANES);
-        sinks(st, &vector[v], in, out, 0);
+        sinks(st, &vector[v], own, next, 0);
+        memcpy(own, next, n * sizeof *own);
     }
+    if (strands)
+        reduce_join_strands(st->e, &st->set, p, out);
+    else
+        memcpy(out, p, n * sizeof *out);
 }
 
 // ---- a point of P, and the end
