@@ -19,6 +19,15 @@ __tsan_default_options(void)
     return "die_after_fork=0:report_thread_leaks=0:atexit_sleep_ms=0";
 }
 
+// LLVM is not compiled with the sanitizer, which cannot see its atomics: what it reports there says
+// nothing.
+__attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
+const char *
+__tsan_default_suppressions(void)
+{
+    return "race:libLLVM\nmutex:libLLVM\ndeadlock:libLLVM\n";
+}
+
 struct standin_options {
     void (*init)(void), (*fini)(void);
     double timeout;
