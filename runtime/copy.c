@@ -29,26 +29,49 @@ copy_memcpy(char *dst, const char *src, int64_t bytes)
     memcpy(dst, src, (size_t)bytes);
 }
 
-typedef uint64_t vector __attribute__((vector_size(64), may_alias));
-
-#if defined(__x86_64__)
-__attribute__((target_clones("avx512f", "avx2", "default")))
-#endif
+// A barrier after each store keeps the compiler from turning a loop into memcpy.
 static void
-copy_plain(char *dst, const char *src, int64_t bytes)
+copy_plain_any(char *dst, const char *src, int64_t bytes)
 {
-    for (int64_t i = 0; i < bytes; i += 64) {
+    typedef uint64_t vector __attribute__((vector_size(16), may_alias));
+    for (int64_t i = 0; i < bytes; i += 16) {
         *(vector *)(dst + i) = *(const vector *)(src + i);
-        __asm__ volatile("" ::: "memory"); // stays a loop of stores: not turned into memcpy
+        __asm__ volatile("" ::: "memory");
     }
 }
 
 #if defined(__x86_64__)
 __attribute__((target("avx512f"))) static void
+copy_plain_512(char *dst, const char *src, int64_t bytes)
+{
+    for (int64_t i = 0; i < bytes; i += 64) {
+        _mm512_store_si512((void *)(dst + i), _mm512_load_si512((const void *)(src + i)));
+        __asm__ volatile("" ::: "memory");
+    }
+}
+
+__attribute__((target("avx512f"))) static void
 copy_streaming_512(char *dst, const char *src, int64_t bytes)
 {
     for (int64_t i = 0; i < bytes; i += 64)
         _mm512_stream_si512((void *)(dst + i), _mm512_load_si512((const void *)(src + i)));
+    _mm_sfence();
+}
+
+__attribute__((target("avx"))) static void
+copy_plain_256(char *dst, const char *src, int64_t bytes)
+{
+    for (int64_t i = 0; i < bytes; i += 32) {
+        _mm256_store_si256((void *)(dst + i), _mm256_load_si256((const void *)(src + i)));
+        __asm__ volatile("" ::: "memory");
+    }
+}
+
+__attribute__((target("avx"))) static void
+copy_streaming_256(char *dst, const char *src, int64_t bytes)
+{
+    for (int64_t i = 0; i < bytes; i += 32)
+        _mm256_stream_si256((void *)(dst + i), _mm256_load_si256((const void *)(src + i)));
     _mm_sfence();
 }
 
@@ -59,19 +82,27 @@ copy_streaming_128(char *dst, const char *src, int64_t bytes)
         _mm_stream_si128((void *)(dst + i), _mm_load_si128((const void *)(src + i)));
     _mm_sfence();
 }
-
-static void
-copy_streaming(char *dst, const char *src, int64_t bytes)
-{
-    (__builtin_cpu_supports("avx512f") ? copy_streaming_512 : copy_streaming_128)(dst, src, bytes);
-}
-#else
-static void
-copy_streaming(char *dst, const char *src, int64_t bytes)
-{
-    copy_plain(dst, src, bytes);
-}
 #endif
+
+struct ways {
+    copy_fn *way[3];
+};
+
+// By hand: function multi-versioning resolves before a sanitizer has started.
+static struct ways
+ways_to_copy(uint32_t vec_bytes)
+{
+#if defined(__x86_64__)
+    if (vec_bytes >= 64)
+        return (struct ways){{copy_memcpy, copy_plain_512, copy_streaming_512}};
+    if (vec_bytes >= 32)
+        return (struct ways){{copy_memcpy, copy_plain_256, copy_streaming_256}};
+    return (struct ways){{copy_memcpy, copy_plain_any, copy_streaming_128}};
+#else
+    (void)vec_bytes;
+    return (struct ways){{copy_memcpy, copy_plain_any, copy_plain_any}};
+#endif
+}
 
 struct copy_job {
     copy_fn *copy;
@@ -144,14 +175,14 @@ cpu_copy_gbps_among(int64_t bytes, uint32_t threads, int64_t pairs)
         return 0;
     madvise(memory, (size_t)all, MADV_HUGEPAGE);
     memset(memory, 1, (size_t)all); // pages exist before the clock runs
-    static copy_fn *const way[] = {copy_memcpy, copy_plain, copy_streaming};
+    struct ways w = ways_to_copy(cpu_vector_bytes());
     double best = 1e300;
-    for (size_t i = 0; i < sizeof way / sizeof *way; i++) {
-        double ns = best_round(way[i], memory, bytes, pairs, threads);
+    for (size_t i = 0; i < sizeof w.way / sizeof *w.way; i++) {
+        double ns = best_round(w.way[i], memory, bytes, pairs, threads);
         best = ns < best ? ns : best;
         // Small copies may be faster on the caller's thread alone, where kernels of that size stay.
         if (threads > 1 && bytes < SMALL) {
-            ns = best_round(way[i], memory, bytes, pairs, 1);
+            ns = best_round(w.way[i], memory, bytes, pairs, 1);
             best = ns < best ? ns : best;
         }
     }

@@ -139,8 +139,8 @@ find_processor(struct target *t)
 }
 #endif
 
-static uint32_t
-vector_bytes(void)
+uint32_t
+cpu_vector_bytes(void)
 {
 #if defined(__x86_64__)
     __builtin_cpu_init();
@@ -183,7 +183,7 @@ cpu_target(struct target *t, uint32_t threads, char *words, size_t words_size)
         t->units = POOL_MAX_THREADS;
     find_processor(t);
     find_caches(t, &cpus);
-    t->vec_bytes = vector_bytes();
+    t->vec_bytes = cpu_vector_bytes();
     t->copy_gbps = 20.0 * (t->units < CORES_GUESS ? t->units : CORES_GUESS);
     t->launch_us = 0.5;
     char model[96];

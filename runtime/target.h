@@ -9,6 +9,8 @@
 // Fills in t for `threads` threads (0: all cores that this process may use), and words for people.
 void cpu_target(struct target *t, uint32_t threads, char *words, size_t words_size);
 
+uint32_t cpu_vector_bytes(void); // of the widest vector register
+
 // Copy bandwidth in GB/s (bytes read plus bytes written), as the fastest of memcpy, a copy with
 // plain vector stores and one with streaming stores, each the best of several rounds. One round
 // copies `bytes` bytes with `threads` threads (0: all cores); successive rounds use other buffers,

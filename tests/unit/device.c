@@ -5,6 +5,7 @@
 #include "ir/interp.h"
 #include "ir/text.h"
 #include "runtime/fpstate.h"
+#include "runtime/target.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -107,6 +108,15 @@ Test(device, target_is_plausible)
     cr_assert_not_null(strstr(dev->words, "cores"), "%s", dev->words);
     device_close(dev);
     device_close(three);
+}
+
+Test(device, copy_bandwidth)
+{
+    for (uint32_t threads = 1; threads <= 2; threads++) {
+        double gbps = cpu_copy_gbps(1 << 20, threads);
+        cr_assert(gbps > 0.1 && gbps < 5000, "%g GB/s", gbps);
+    }
+    cr_assert_gt(cpu_copy_gbps(0, 1), 0);
 }
 
 Test(device, memory)
@@ -226,6 +236,100 @@ Test(executable, index_errors_name_the_op)
     device_close(dev);
 }
 
+struct crowd {
+    struct device *dev;
+    struct executable *shared;
+    int64_t n;
+    unsigned seed;
+    int rounds;
+};
+
+// Runs a program with one input x and one output.
+static void
+run_one(struct executable *e, const float *x, float *out)
+{
+    struct diag d = {0};
+    cr_assert(executable_run(e, (void *[]){(void *)(uintptr_t)x}, (void *[]){out}, &d), "%s",
+              d.text);
+}
+
+Test(executable, partial_sums_are_the_same_with_any_threads)
+{
+    enum { N = 300001 };
+    const char *text = "graph @g(%x: f32[300001]) {\n  %s = sum %x {axes = [0]}\n  return %s\n}\n";
+    float *x = xmalloc(N * sizeof *x), first = 0;
+    double exact = 0;
+    for (int i = 0; i < N; i++)
+        exact += x[i] = 1.0f / (float)(1 + i % 1000);
+    for (uint32_t threads = 1; threads <= 5; threads++) {
+        struct device *dev = open_cpu(threads);
+        struct executable *e = build(dev, text);
+        for (int i = 0; i < 3; i++) {
+            float sum = 0;
+            run_one(e, x, &sum);
+            if (threads == 1 && i == 0)
+                first = sum;
+            cr_assert_eq(sum, first, "%u threads: %a, not %a", threads, (double)sum, (double)first);
+        }
+        executable_unref(e);
+        device_close(dev);
+    }
+    cr_assert_float_eq((double)first, exact, exact * 1e-6);
+    xfree(x);
+}
+
+static const char chain_text[] = "graph @g(%x: f32[40, 30]) {\n  %p = softmax %x {axis = 1}\n"
+                                 "  %t = permute %p {axes = [1, 0]}\n  %m = matmul %t, %p\n"
+                                 "  %s = softmax %m {axis = 0}\n  return %s\n}\n";
+
+static void *
+run_chain(void *arg)
+{
+    const struct crowd *c = arg;
+    float x[1200], out[900], again[900];
+    for (int i = 0; i < 1200; i++)
+        x[i] = (float)((i * 37 + (int)c->seed) % 101) / 50;
+    run_one(c->shared, x, out);
+    for (int round = 0; round < c->rounds; round++) {
+        run_one(c->shared, x, again);
+        if (memcmp(out, again, sizeof out) != 0)
+            return "two runs differ";
+    }
+    for (int col = 0; col < 30; col++) {
+        double sum = 0;
+        for (int row = 0; row < 30; row++)
+            sum += out[row * 30 + col];
+        if (fabs(sum - 1) > 1e-5)
+            return "a softmax does not sum to 1";
+    }
+    return NULL;
+}
+
+Test(executable, intermediates_in_an_arena)
+{
+    struct device *dev = open_cpu(2);
+    struct executable *e = build(dev, chain_text);
+    const struct plan *p = executable_plan(e);
+    cr_assert(p->launch.n > 1 && p->arena_bytes > 0);
+    struct crowd c[6];
+    pthread_t t[6];
+    for (unsigned i = 0; i < 6; i++) {
+        c[i] = (struct crowd){.shared = e, .seed = i, .rounds = 30};
+        pthread_create(&t[i], NULL, run_chain, &c[i]);
+    }
+    for (int i = 0; i < 6; i++) {
+        void *wrong = NULL;
+        pthread_join(t[i], &wrong);
+        cr_assert_null(wrong, "%s", (char *)wrong);
+    }
+    cr_assert_eq(counters(dev).kernels, 6 * 31 * (int)p->launch.n);
+    cr_assert_eq(counters(dev).bytes_allocated, 0, "arenas go back");
+    cr_assert_geq(counters(dev).peak_bytes, p->arena_bytes);
+    cr_assert_leq(counters(dev).peak_bytes, 6 * (p->arena_bytes + 64));
+    executable_unref(e);
+    device_close(dev);
+}
+
 // ---- floating-point state (also of workers, which inherit it from whoever starts them)
 
 #if defined(__x86_64__)
@@ -274,14 +378,6 @@ Test(executable, denormals_and_the_callers_state)
 #endif
 
 // ---- threads and processes
-
-struct crowd {
-    struct device *dev;
-    struct executable *shared;
-    int64_t n;
-    unsigned seed;
-    int rounds;
-};
 
 static void *
 work(void *arg)
