@@ -242,9 +242,13 @@ contraction_agrees(const struct fuser *f, const struct group *gr)
     for (uint32_t i = 0; i < gr->hero.n; i++) {
         const struct hero *h = &f->hero.at[gr->hero.at[i]];
         others += h->kind != HERO_STORE;
-        for (uint32_t x = 0; h->kind == HERO_CONTRACT && x < gr->naxes; x++)
-            if (gr->axis[x].kind == AXIS_R && !h->map.c[h->map.rank - 1].stride[x])
+        for (uint32_t x = 0; x < gr->naxes; x++) {
+            bool over_k = false;
+            for (uint32_t d = 0; d < h->map.rank; d++)
+                over_k |= h->map.c[d].stride[x] != 0;
+            if (gr->axis[x].kind == AXIS_R && over_k != (h->kind == HERO_CONTRACT))
                 return false;
+        }
     }
     return r == 1 && others == 1;
 }
