@@ -171,6 +171,8 @@ choose_packing(const struct problem *p, struct schedule *s)
 static int64_t
 part(int64_t extent, int64_t most, int64_t unit)
 {
+    if (extent < 1)
+        return unit;
     int64_t parts = ceil_div(extent, max64(most, unit));
     return min64(round_up(ceil_div(extent, parts), unit), 65535 / unit * unit);
 }

@@ -266,7 +266,9 @@ panels(struct contract *c, struct unit *u, const char *fresh)
 {
     struct emitter *e = c->e;
     struct emit_loop l;
-    emit_loop_open(e, &l, "0", c->K, c->kc);
+    // Without any k there is one empty panel: zeros are stored.
+    int64_t depth = e->kernel.axis[c->k].extent;
+    emit_loop_open(e, &l, "0", emit_num(e, depth ? depth : 1), c->kc);
     emit_loop_body(e, &l);
     const char *left = emit_op(e, "sub i64 %s, %s", c->K, l.index);
     u->k0 = l.index;

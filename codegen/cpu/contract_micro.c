@@ -155,46 +155,53 @@ print_step(const struct contract_tile *t, struct str *o, uint32_t s, bool masked
     str_printf(o, "  store i64 %%qa.%u, ptr %%pa\n  store ptr %%qb.%u, ptr %%pb\n", s, s);
 }
 
-// All steps: pairs, then the odd one. x and the step numbers keep the names of the two loops apart.
+struct step_loop {
+    const char *name, *next; // labels; the loop after it
+    const char *count;       // right-hand side of how often it runs
+    uint32_t first, steps;   // numbers of its steps, which keep names apart
+    bool masked;
+};
+
 static void
-print_loop(const struct contract_tile *t, struct str *o, const char *x, uint32_t s, bool masked)
+print_loop(const struct contract_tile *t, struct str *o, const struct step_loop *l)
 {
-    str_printf(o, "loop%s:\n  %%pairs%s = lshr i64 %%k, 1\n  store i64 %%pairs%s, ptr %%left\n"
-                  "  %%none%s = icmp eq i64 %%pairs%s, 0\n"
-                  "  br i1 %%none%s, label %%rest%s, label %%pair%s\npair%s:\n",
-               x, x, x, x, x, x, x, x, x);
-    print_step(t, o, s, masked);
-    print_step(t, o, s + 1, masked);
-    str_printf(o, "  %%l%s = load i64, ptr %%left\n  %%m%s = sub i64 %%l%s, 1\n"
-                  "  store i64 %%m%s, ptr %%left\n  %%again%s = icmp ne i64 %%m%s, 0\n"
-                  "  br i1 %%again%s, label %%pair%s, label %%rest%s\nrest%s:\n",
-               x, x, x, x, x, x, x, x, x, x);
-    str_printf(o, "  %%bit%s = and i64 %%k, 1\n  %%odd%s = icmp ne i64 %%bit%s, 0\n"
-                  "  br i1 %%odd%s, label %%one%s, label %%end\none%s:\n", x, x, x, x, x, x);
-    print_step(t, o, s + 2, masked);
-    str_add(o, "  br label %end\n");
+    const char *x = l->name;
+    str_printf(o, "%s:\n  %%n.%s = %s\n  store i64 %%n.%s, ptr %%left\n", x, x, l->count, x);
+    str_printf(o, "  %%none.%s = icmp eq i64 %%n.%s, 0\n"
+                  "  br i1 %%none.%s, label %%%s, label %%%s.body\n%s.body:\n",
+               x, x, x, l->next, x, x);
+    for (uint32_t i = 0; i < l->steps; i++)
+        print_step(t, o, l->first + i, l->masked);
+    str_printf(o, "  %%l.%s = load i64, ptr %%left\n  %%m.%s = sub i64 %%l.%s, 1\n"
+                  "  store i64 %%m.%s, ptr %%left\n", x, x, x, x);
+    str_printf(o, "  %%again.%s = icmp ne i64 %%m.%s, 0\n"
+                  "  br i1 %%again.%s, label %%%s.body, label %%%s\n", x, x, x, x, l->next);
 }
 
 void
 contract_micro(const struct contract_tile *t, struct str *o)
 {
+    static const struct step_loop masked = {"masked", "end", "add i64 %k, 0", 0, 1, true};
+    static const struct step_loop pairs = {"pairs", "odd", "lshr i64 %k, 1", 1, 2, false};
+    static const struct step_loop odd = {"odd", "end", "and i64 %k, 1", 3, 1, false};
     str_add(o, "define internal void @micro(ptr noalias %a, i64 %am, i64 %ak, i64 %rows, "
-               "ptr noalias %b, i64 %bk, i64 %cols, i64 %k, ptr noalias %c, i64 %more) noinline #0 {\n"
-               "entry:\n");
+               "ptr noalias %b, i64 %bk, i64 %cols, i64 %k, ptr noalias %c, i64 %more) "
+               "noinline #0 {\nentry:\n");
     print_slots(t, o);
     if (!t->pack_a)
         print_rows(t, o);
     print_start(t, o);
     if (t->pack_b) {
-        str_add(o, "  br label %loop\n");
+        str_add(o, "  br label %pairs\n");
     } else {
         str_printf(o, "  %%whole = icmp uge i64 %%cols, %u\n"
-                      "  br i1 %%whole, label %%loop, label %%masks\nmasks:\n",
+                      "  br i1 %%whole, label %%pairs, label %%cut\ncut:\n",
                    t->vecs * t->lanes);
         print_masks(t, o);
-        str_add(o, "  br label %loopm\n");
-        print_loop(t, o, "m", 3, true);
+        str_add(o, "  br label %masked\n");
+        print_loop(t, o, &masked);
     }
-    print_loop(t, o, "", 0, false);
+    print_loop(t, o, &pairs);
+    print_loop(t, o, &odd);
     print_end(t, o);
 }

@@ -116,7 +116,7 @@ check(const struct spec *s, const struct target *t, void (*change)(struct schedu
     struct kernel v;
     kernel_copy(&v, &k);
     for (uint32_t b = 0; b < v.buffers.n; b++)
-        v.buffers.at[b].span_hi--;
+        v.buffers.at[b].span_hi -= v.buffers.at[b].span_hi > v.buffers.at[b].span_lo;
     cr_assert(kernel_verify(&v, &d), "%s: %s", what, d.text);
     kernel_free_body(&v);
     run_scheduled(&k, &q, &o);
@@ -153,6 +153,18 @@ Test(contract, large)
                              .from = DT_f32, .acc = DT_f32, .tb = tb};
             check(&s, &t, NULL, 0);
         }
+}
+
+Test(contract, empty)
+{
+    struct target t = host_target();
+    for (uint32_t i = 0; i < 16; i++) {
+        struct spec s = {.batch = i & 1 ? 2 : 0, .m = i & 2 ? 3 : 0, .k = i & 4 ? 5 : 0,
+                         .n = i & 8 ? 20 : 0, .from = DT_f32, .acc = DT_f32};
+        check(&s, &t, NULL, 0);
+        s.tb = s.scaled = true;
+        check(&s, &t, NULL, 0);
+    }
 }
 
 Test(contract, layouts)
