@@ -2,12 +2,14 @@
 //
 // A strip's accumulators (16 lanes, per level of the block counter) are scratch memory, at most
 // 256 KiB of it, and those of the current block should stay in the first-level cache. Kernels of
-// several stages read their elements several times: their strips are so narrow that one strip of
-// all rows stays in half of the second-level cache, as long as a row of it is at least a cache line.
-// Otherwise wide strips are better: each row of a strip is a run of memory.
+// several stages need their elements several times: where a strip of all rows fits, they are kept in
+// scratch too; else strips are so narrow that one of all rows stays in half of the second-level
+// cache, as long as a row of it is at least a cache line. Otherwise wide strips are better: each row
+// of a strip is a run of memory.
 #include "passes/schedule.h"
 
 #include "ir/expand.h"
+#include "passes/column_keep.h"
 #include "passes/plan.h"
 
 enum { MAX_STRIP = 512, SCRATCH_LIMIT = 256 << 10 };
@@ -19,6 +21,7 @@ struct column_cost {
     int64_t slot_column;      // bytes of accumulators per column, all 16 lanes, greatest stage
     int64_t array_column;     // bytes of results and row values per column, at most
     int64_t arrays;
+    int64_t keep_element;     // bytes per element of values kept between stages
     uint8_t width;
 };
 
@@ -108,7 +111,8 @@ slot_count(int64_t rows)
 static int64_t
 scratch_bytes(const struct column_cost *c, int64_t strip, int64_t rows)
 {
-    return strip * (c->slot_column * slot_count(rows) + c->array_column) + 64 * c->arrays;
+    return strip * (c->slot_column * slot_count(rows) + c->array_column + rows * c->keep_element) +
+           64 * c->arrays;
 }
 
 static int64_t
@@ -123,12 +127,31 @@ choose_strip(const struct column_cost *c, const struct target *t, int64_t vec, i
     while (strip > vec && (c->slot_column * strip > l1 * 2 / 3 ||
                            scratch_bytes(c, strip, rows) > SCRATCH_LIMIT))
         strip /= 2;
-    while (c->passes > 1 && strip > vec && rows * strip * c->bytes > l2 / 2)
+    while (c->passes > 1 && !c->keep_element && strip > vec && rows * strip * c->bytes > l2 / 2)
         strip /= 2;
     while (strip > 2 * vec && outer * ((columns + strip - 1) / strip) < 4 * threads &&
            rows * strip > 4096)
         strip /= 2;
     return strip;
+}
+
+// Sets the keep bits if one vector of columns with all that is kept fits into scratch.
+static void
+choose_keep(const struct kernel *k, struct column_cost *c, int64_t vec, int64_t rows,
+            struct schedule *s)
+{
+    struct kept_value *value = xcalloc(k->inst.n, sizeof *value);
+    bool *allowed = xcalloc(k->inst.n, sizeof *allowed);
+    for (uint32_t i = 1; i < k->inst.n && i < 256; i++)
+        allowed[i] = true;
+    c->keep_element = column_keep(k, allowed, value);
+    if (rows > SCRATCH_LIMIT || scratch_bytes(c, vec, rows) > SCRATCH_LIMIT)
+        c->keep_element = 0;
+    for (uint32_t i = 1; i < k->inst.n && i < 256 && c->keep_element; i++)
+        if (value[i].kept)
+            s->keep[i / 64] |= (uint64_t)1 << (i % 64);
+    xfree(value);
+    xfree(allowed);
 }
 
 static bool
@@ -159,6 +182,7 @@ schedule_column(const struct kernel *k, const struct target *t, struct schedule 
     *s = (struct schedule){.cls = CLASS_COLUMN, .vec = c.width == 1 ? 64 : 16, .unroll = 4};
     while (s->unroll > 1 && (s->unroll * c.ops > 32 || s->unroll * RED_LANES > rows))
         s->unroll /= 2;
+    choose_keep(k, &c, s->vec, rows, s);
     int64_t strip = choose_strip(&c, t, s->vec, rows, columns, outer);
     s->scratch_bytes = scratch_bytes(&c, strip, rows);
     if (s->scratch_bytes > SCRATCH_LIMIT) {

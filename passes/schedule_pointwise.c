@@ -100,9 +100,11 @@ choose_transpose(const struct kernel *k, const struct target *t, struct schedule
     int64_t side = 64, room = t->l1 ? t->l1 / 2 : 16384;
     while (side > 16 && side > s->vec && side * side * best_bytes > room)
         side /= 2;
+    int64_t rows = 2 * side * side * best_bytes <= room * 4 / 3 ? 2 * side : side; // longer runs
     s->transpose = (uint8_t)best;
-    s->tile[0] = s->tile[1] = (uint16_t)side;
-    s->scratch_bytes = side * side * best_bytes;
+    s->tile[0] = (uint16_t)rows;
+    s->tile[1] = (uint16_t)side;
+    s->scratch_bytes = rows * side * best_bytes;
 }
 
 // ---- sizes
@@ -145,13 +147,15 @@ choose_units(const struct kernel *k, const struct target *t, struct schedule *s,
     s->grain = max64(1, grain_weight / (min64(s->chunk, max64(e, 1)) * rows * weight));
 }
 
-// Vectors in flight: few for long bodies, and no more than the registers hold.
+// Vectors in flight: few for long bodies and short rows, and no more than the registers hold.
 static uint8_t
-choose_unroll(const struct body_cost *c, const struct target *t, uint8_t vec)
+choose_unroll(const struct body_cost *c, const struct target *t, uint8_t vec, int64_t row)
 {
     int64_t width = t->vec_bytes ? t->vec_bytes : 32;
     int64_t registers = max64(1, vec * c->width / width) * (c->loads + 2);
     int64_t n = c->ops <= 8 ? 4 : c->ops <= 16 ? 2 : 1;
+    while (n > 1 && row < 4 * n * vec)
+        n /= 2;
     while (n > 1 && n * registers > (width >= 64 ? 28 : 14))
         n /= 2;
     return (uint8_t)n;
@@ -167,15 +171,15 @@ schedule_pointwise(const struct kernel *k, const struct target *t, struct schedu
     *s = (struct schedule){.cls = CLASS_POINTWISE, .units = 1, .grain = 1, .chunk = 1};
     struct body_cost c = body_cost(k);
     s->vec = c.width == 1 ? 64 : 16;
-    s->unroll = choose_unroll(&c, t, s->vec);
+    s->unroll = choose_unroll(&c, t, s->vec, k->naxis > 1 ? k->axis[k->naxis - 1].extent : 1 << 20);
     if (k->naxis == 0)
         return true;
     uint32_t last = k->naxis - 1u;
     int64_t points = kernel_points(k, AXIS_P);
-    s->streaming_store = all_stores_run_along(k, last) && t->llc > 0 &&
-                         points * c.out_bytes > t->llc / 2;
+    s->streaming_store = all_stores_run_along(k, last) && t->llc > 0 && points * c.bytes > t->llc;
     if (last > 0)
         choose_transpose(k, t, s);
+    s->prefetch = s->transpose && points * c.bytes > t->l2;
     choose_units(k, t, s, max64(1, c.ops + c.bytes * byte_weight_percent / 100));
     return true;
 }

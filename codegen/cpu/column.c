@@ -11,8 +11,8 @@
 // holds; blocks shorter than a group are cleared first.
 //
 // Results, and values of the row level that elements need, wait in scratch arrays of one strip.
-// Elements needed again in a later stage are computed again (their loads hit the second-level
-// cache: strips are narrow enough for that).
+// Elements needed again in a later stage are kept in scratch where the schedule says so, else
+// computed again (their loads hit the second-level cache: strips are narrow enough for that).
 #include "codegen/cpu/column.h"
 
 #include <string.h>
@@ -79,13 +79,34 @@ column_scope(struct column *c, struct emit_scope *up, const char *mask)
     return s;
 }
 
-// Results and row values that have been stored for the strip.
+// The address of a kept element value at the row and vector at hand.
+static const char *
+kept_address(struct column *c, uint32_t inst)
+{
+    struct emitter *e = c->e;
+    const char *strip = emit_text(e, "%lld", (long long)c->strip);
+    const char *index = emit_add(e, emit_mul(e, c->row, strip), c->local);
+    const char *base = bytes_at(e, "%scratch", c->keep_at);
+    int64_t before = c->keep[inst].at * c->strip; // bytes per row of the arrays before
+    if (before) {
+        const char *rows = emit_named(e, "points", kernel_points(&e->kernel, AXIS_R));
+        base = emit_ptr(e, base, emit_mul(e, rows, emit_text(e, "%lld", (long long)before)), "i8");
+    }
+    return array_at(e, base, 0, index, e->kernel.inst.at[inst].dtype);
+}
+
+// Results and row values that have been stored for the strip, and kept elements.
 static const char *
 read_strip(struct emitter *e, struct emit_scope *s, uint32_t inst, void *user)
 {
     struct column *c = user;
     const struct inst *in = &e->kernel.inst.at[inst];
-    if (s->lanes != c->vec || in->stage > c->stage || !c->array[inst])
+    if (s->lanes != c->vec)
+        return NULL;
+    if (c->keep[inst].kept && c->row && c->keep[inst].first < c->stage)
+        return emit_load_raw(e, in->dtype, c->vec, kept_address(c, inst), NULL,
+                             dtype_size(in->dtype));
+    if (in->stage > c->stage || !c->array[inst])
         return NULL;
     return load_array(c, "%scratch", c->array[inst] - 1, c->local, in->dtype);
 }
@@ -214,6 +235,18 @@ start_or(struct column *c, const struct acc *a, const char *first, struct emit_a
     return v;
 }
 
+// What this stage computes for later ones.
+static void
+keep_elements(struct column *c, struct emit_scope *s, const char *row)
+{
+    struct emitter *e = c->e;
+    c->row = row;
+    for (uint32_t i = 1; i < e->kernel.inst.n; i++)
+        if (c->keep[i].kept && c->keep[i].first == c->stage)
+            emit_store_raw(e, e->kernel.inst.at[i].dtype, c->vec, kept_address(c, i),
+                           emit_value(e, s, i), NULL, dtype_size(e->kernel.inst.at[i].dtype));
+}
+
 // One vector of columns of some rows: accumulate and store.
 static void
 emit_elements(struct column *c, void *arg, const char *mask)
@@ -224,12 +257,16 @@ emit_elements(struct column *c, void *arg, const char *mask)
     struct emit_scope s[MAX_ROWS];
     for (uint32_t u = 0; u < r->n; u++) {
         s[u] = column_scope(c, &r->scope[u], mask);
+        c->row = r->j[u];
         for (uint32_t i = 0; i < c->nacc; i++)
             emit_value(e, &s[u], c->acc[i]->value);
         for (uint32_t i = 0; i < k->store.n; i++)
             if (k->store.at[i].stage == c->stage && k->store.at[i].level == LEVEL_ELEM)
                 emit_value(e, &s[u], k->store.at[i].value);
     }
+    for (uint32_t u = 0; u < r->n; u++)
+        keep_elements(c, &s[u], r->j[u]);
+    c->row = NULL;
     for (uint32_t i = 0; i < c->nacc; i++) {
         const struct acc *a = c->acc[i];
         const char *index = emit_add(e, r->lane_at, c->local);

@@ -3,6 +3,7 @@
 #define FUSEC_CODEGEN_CPU_COLUMN_H
 
 #include "codegen/cpu/emit.h"
+#include "passes/column_keep.h"
 
 struct column {
     struct emitter *e;
@@ -12,10 +13,13 @@ struct column {
     int64_t *array;       // per instruction: 1 + place of its values for the strip; 0: none
     int64_t *acc_at;      // per accumulator: place in a slot
     int64_t slots_at, slot_bytes;
+    struct kept_value *keep; // per instruction: element values kept between stages
+    int64_t keep_at;
     // while emitting
     struct emit_scope *unit;
     const char *first, *width, *whole, *tail; // the strip: first column, columns, in whole vectors
     const char *local, *global;               // the vector at hand: column in the strip, and at all
+    const char *row;                          // the row at hand (i64); NULL: none
     uint32_t stage, nacc;
     const struct acc **acc; // the stage's accumulators
 };

@@ -1,12 +1,15 @@
 // column_layout.c: the scratch memory of the column class.
 //
 //   [ arrays of one strip: results; row values that elements read ] [ slot 0 ] [ slot 1 ] ...
+//   [ element values kept between stages: rows x strip each ]
 //
 // A slot holds, for each accumulator of the stage at hand, its 16 lanes of one strip (argmax and
 // argmin: values, then positions). Stages use the same slots one after the other. As many slots are
 // needed as a binary counter up to the number of blocks has digits.
 // The same arithmetic, on the unexpanded body, is in passes/schedule_column.c as an upper bound.
 #include "codegen/cpu/column.h"
+
+#include <string.h>
 
 static int64_t
 round64(int64_t n)
@@ -79,6 +82,14 @@ column_place_slots(struct column *c)
     }
 }
 
+static int64_t
+place_kept(struct column *c)
+{
+    const struct kernel *k = &c->e->kernel;
+    c->keep = arena_alloc(&c->e->mem, k->inst.n * sizeof *c->keep);
+    return column_keep(k, c->e->kept, c->keep) * kernel_points(k, AXIS_R) * c->strip;
+}
+
 bool
 column_layout(struct column *c, struct emitter *e)
 {
@@ -98,7 +109,12 @@ column_layout(struct column *c, struct emitter *e)
         column_place_slots(c);
         slot = c->slot_bytes > slot ? c->slot_bytes : slot;
     }
-    int64_t need = c->slots_at + slot * slot_count(kernel_points(k, AXIS_R));
+    c->keep_at = c->slots_at + slot * slot_count(kernel_points(k, AXIS_R));
+    int64_t kept = place_kept(c), need = c->keep_at + kept;
+    if (need > e->sched->scratch_bytes) { // the expanded body holds more than was foreseen
+        memset(c->keep, 0, k->inst.n * sizeof *c->keep);
+        need -= kept;
+    }
     if (need <= e->sched->scratch_bytes)
         return true;
     return diag_set(e->diag, DIAG_INTERNAL, "column scratch: %lld bytes needed, %lld scheduled",

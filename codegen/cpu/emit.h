@@ -182,6 +182,8 @@ void emit_store_value(struct emitter *e, struct emit_scope *s, uint32_t access, 
                       uint32_t flags);
 // The address of lane 0 of an access at the scope's point.
 const char *emit_address(struct emitter *e, struct emit_scope *s, uint32_t access);
+// Asks for the cache line at ptr, any address; nothing depends on it.
+void emit_prefetch(struct emitter *e, const char *ptr);
 // One elementwise row on given operands (all n lanes): what emit_value does for a body instruction.
 // dtype: the operands' (where: of b and c).
 const char *emit_row(struct emitter *e, uint16_t op, uint8_t dtype, uint32_t lanes, const char *a,

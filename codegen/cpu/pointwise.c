@@ -5,8 +5,8 @@
 // divided out once, for the first, and then counted up like an odometer.
 //
 // Along the last axis a row is whole groups of `unroll` vectors, all of whose loads are printed before
-// their stores so that they are in flight together, then single vectors under a mask that says which
-// lanes exist. Rows of at most one vector skip the groups. Masked lanes compute and are not stored:
+// their stores so that they are in flight together, then single vectors, then one under a mask that
+// says which lanes exist. Rows of at most one vector skip the groups. Masked lanes compute and are not stored:
 // every element goes through the same instructions.
 //
 // Streaming stores go around the caches and need aligned addresses: whether a row's are is asked at
@@ -93,12 +93,15 @@ emit_row_range(struct emitter *e, struct emit_scope *row, uint32_t axis, const c
     } else {
         emit_groups(e, row, axis, from, mid, e->sched->unroll, 0);
     }
-    struct emit_loop l;
-    emit_loop_open(e, &l, mid, to, emit_text(e, "%u", lanes));
-    emit_loop_body(e, &l);
-    const char *left = emit_op(e, "sub nsw i64 %s, %s", to, l.index);
-    emit_group(e, row, axis, l.index, 1, emit_tail_mask(e, lanes, left), 0);
-    emit_loop_close(e, &l, NULL);
+    if (e->sched->unroll > 1) {
+        const char *end = emit_add(e, from, emit_op(e, "and i64 %s, -%u", total, lanes));
+        emit_groups(e, row, axis, mid, end, 1, 0);
+        mid = end;
+    }
+    const char *end = emit_if(e, emit_op(e, "icmp slt i64 %s, %s", mid, to));
+    const char *left = emit_op(e, "sub nsw i64 %s, %s", to, mid);
+    emit_group(e, row, axis, mid, 1, emit_tail_mask(e, lanes, left), 0);
+    emit_endif(e, end);
 }
 
 // ---- units
@@ -370,6 +373,29 @@ fill_tile(struct emitter *e, struct emit_scope *unit, const struct turn *t, uint
     emit_loop_close(e, &columns, NULL);
 }
 
+// While row `row` of a tile is computed: asks for the next tile's part of that row, and for turned
+// loads, whose rows lie along its columns, the line of as many columns on.
+static void
+prefetch_next_tile(struct emitter *e, struct emit_scope *unit, const struct turn *t, const char *r0,
+                   const char *row, const char *c1)
+{
+    struct emit_scope next = emit_scope(e, unit, 1), turned = emit_scope(e, unit, 1);
+    emit_bind(&next, t->across, EMIT_UNIFORM, emit_add(e, r0, row));
+    emit_bind(&next, t->last, EMIT_UNIFORM, c1);
+    emit_bind(&turned, t->across, EMIT_UNIFORM, r0);
+    emit_bind(&turned, t->last, EMIT_UNIFORM, emit_add(e, c1, row));
+    for (uint32_t i = 1; i < e->kernel.inst.n; i++) {
+        const struct inst *in = &e->kernel.inst.at[i];
+        bool along = in->op == OP_load && e->kernel.access.at[in->aux].stride[t->last] == 1;
+        if (!t->tile[i] && !along)
+            continue;
+        const char *p = emit_address(e, t->tile[i] ? &turned : &next, in->aux);
+        int64_t bytes = (t->tile[i] ? t->rows : t->columns) * dtype_size(in->dtype);
+        for (int64_t at = 0; at < bytes; at += 64)
+            emit_prefetch(e, emit_ptr(e, p, emit_text(e, "%d", (int)at), "i8"));
+    }
+}
+
 // The tile at rows [r0, r1), columns [c0, c1): turned loads to scratch, then the rows one by one.
 static void
 emit_tile(struct emitter *e, struct emit_scope *unit, struct turn *t, const char *r0,
@@ -386,6 +412,8 @@ emit_tile(struct emitter *e, struct emit_scope *unit, struct turn *t, const char
     emit_hoist(e, &row, NULL, UINT32_MAX);
     t->row = emit_op(e, "sub nsw i64 %s, %s", l.index, r0);
     t->column0 = c0;
+    if (e->sched->prefetch)
+        prefetch_next_tile(e, unit, t, r0, t->row, c1);
     emit_row_range(e, &row, t->last, c0, c1);
     emit_loop_close(e, &l, NULL);
 }
