@@ -209,6 +209,16 @@ finish_column(struct column *c, void *arg, const char *mask)
 
 // ---- rows
 
+static bool
+stage_stores_elements(const struct column *c)
+{
+    const struct kernel *k = &c->e->kernel;
+    for (uint32_t i = 0; i < k->store.n; i++)
+        if (k->store.at[i].stage == c->stage && k->store.at[i].level == LEVEL_ELEM)
+            return true;
+    return false;
+}
+
 enum { MAX_ROWS = 4 };
 struct rows { // rows taken at once; those of one lane, 16 apart
     uint32_t n;
@@ -235,6 +245,23 @@ start_or(struct column *c, const struct acc *a, const char *first, struct emit_a
     return v;
 }
 
+// Asks for the elements `prefetch` rows on.
+static void
+prefetch_rows(struct column *c, struct emit_scope *s)
+{
+    struct emitter *e = c->e;
+    for (uint32_t i = 1; i < e->kernel.inst.n; i++) {
+        const struct inst *in = &e->kernel.inst.at[i];
+        const struct access *x = &e->kernel.access.at[in->aux];
+        if (in->op != OP_load || in->level != LEVEL_ELEM || in->stage > c->stage ||
+            x->stride[c->axis] != 1 || (c->keep[i].kept && c->keep[i].first < c->stage))
+            continue;
+        const char *stride = emit_stride(e, x->stride[e->kernel.naxis - 1]);
+        const char *ahead = emit_text(e, "%u", e->sched->prefetch * dtype_size(in->dtype));
+        emit_prefetch(e, emit_ptr(e, emit_address(e, s, in->aux), emit_mul(e, stride, ahead), "i8"));
+    }
+}
+
 // What this stage computes for later ones.
 static void
 keep_elements(struct column *c, struct emit_scope *s, const char *row)
@@ -258,6 +285,8 @@ emit_elements(struct column *c, void *arg, const char *mask)
     for (uint32_t u = 0; u < r->n; u++) {
         s[u] = column_scope(c, &r->scope[u], mask);
         c->row = r->j[u];
+        if (e->sched->prefetch && !mask)
+            prefetch_rows(c, &s[u]);
         for (uint32_t i = 0; i < c->nacc; i++)
             emit_value(e, &s[u], c->acc[i]->value);
         for (uint32_t i = 0; i < k->store.n; i++)
@@ -284,7 +313,7 @@ emit_elements(struct column *c, void *arg, const char *mask)
     for (uint32_t i = 0; i < k->store.n; i++)
         for (uint32_t u = 0; u < r->n; u++)
             if (k->store.at[i].stage == c->stage && k->store.at[i].level == LEVEL_ELEM)
-                emit_store(e, &s[u], &k->store.at[i], 0);
+                emit_store(e, &s[u], &k->store.at[i], mask ? 0 : c->store_flags);
 }
 
 // n rows from j on, `apart` rows apart, over the strip.
@@ -303,7 +332,22 @@ emit_some_rows(struct column *c, struct rows *r, const char *j, uint32_t n)
             emit_bind(&r->scope[u], first + i, EMIT_UNIFORM, at[i]);
         emit_hoist(e, &r->scope[u], NULL, UINT32_MAX);
     }
+    if (!c->aligned || !stage_stores_elements(c)) {
+        each_column(c, emit_elements, r);
+        return;
+    }
+    const char *stream = emit_label(e, "stream"), *plain = emit_label(e, "plain");
+    const char *done = emit_label(e, "stored");
+    emit_branch(e, c->aligned, stream, plain);
+    emit_place(e, stream);
+    c->store_flags = EMIT_NONTEMPORAL;
     each_column(c, emit_elements, r);
+    c->store_flags = 0;
+    emit_jump(e, done);
+    emit_place(e, plain);
+    each_column(c, emit_elements, r);
+    emit_jump(e, done);
+    emit_place(e, done);
 }
 
 // Rows [j0, j1) of one block into a slot.
@@ -410,16 +454,6 @@ stage_has_row_values(const struct column *c)
     return false;
 }
 
-static bool
-stage_stores_elements(const struct column *c)
-{
-    const struct kernel *k = &c->e->kernel;
-    for (uint32_t i = 0; i < k->store.n; i++)
-        if (k->store.at[i].stage == c->stage && k->store.at[i].level == LEVEL_ELEM)
-            return true;
-    return false;
-}
-
 static void
 emit_stage(struct column *c, uint32_t stage)
 {
@@ -440,6 +474,31 @@ emit_stage(struct column *c, uint32_t stage)
 
 // ---- units
 
+// i1: streaming stores can be used, for vectors of elements start at multiples of 64 bytes.
+static const char *
+all_aligned(struct column *c)
+{
+    struct emitter *e = c->e;
+    struct emit_scope at = emit_scope(e, c->unit, 1);
+    const char *bits = "0";
+    emit_bind(&at, c->axis, EMIT_UNIFORM, c->first);
+    for (uint32_t r = c->axis + 1; r < e->kernel.naxis; r++)
+        emit_bind(&at, r, EMIT_UNIFORM, "0");
+    for (uint32_t i = 0; i < e->kernel.store.n; i++) {
+        if (e->kernel.store.at[i].level != LEVEL_ELEM)
+            continue;
+        const struct access *x = &e->kernel.access.at[e->kernel.store.at[i].access];
+        const char *size = emit_text(e, "%u", dtype_size(x->dtype));
+        const char *p = emit_op(e, "ptrtoint ptr %s to i64",
+                                emit_address(e, &at, e->kernel.store.at[i].access));
+        bits = emit_op(e, "or i64 %s, %s", p, bits);
+        for (uint32_t r = c->axis + 1; r < e->kernel.naxis; r++)
+            bits = emit_op(e, "or i64 %s, %s", bits,
+                           emit_mul(e, emit_stride(e, x->stride[r]), size));
+    }
+    return emit_op(e, "icmp eq i64 %s, 0", emit_op(e, "and i64 %s, 63", bits));
+}
+
 static void
 emit_unit(struct column *c, const char *unit)
 {
@@ -459,6 +518,7 @@ emit_unit(struct column *c, const char *unit)
     c->width = emit_min(e, left, strip);
     c->whole = emit_op(e, "and i64 %s, -%u", c->width, c->vec);
     c->tail = emit_tail_mask(e, c->vec, emit_op(e, "sub nsw i64 %s, %s", c->width, c->whole));
+    c->aligned = e->sched->streaming_store ? all_aligned(c) : NULL;
 }
 
 bool
@@ -481,6 +541,8 @@ cpu_column(struct emitter *e)
     for (uint32_t s = 0; s < e->kernel.nstage; s++)
         emit_stage(&c, s);
     emit_loop_close(e, &l, NULL);
+    if (e->sched->streaming_store)
+        emit_line(e, "call void @llvm.x86.sse.sfence()");
     emit_function_end(e);
     return true;
 }

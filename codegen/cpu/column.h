@@ -20,6 +20,8 @@ struct column {
     const char *first, *width, *whole, *tail; // the strip: first column, columns, in whole vectors
     const char *local, *global;               // the vector at hand: column in the strip, and at all
     const char *row;                          // the row at hand (i64); NULL: none
+    const char *aligned; // i1: elements may be stored around the caches; NULL: never
+    uint32_t store_flags;
     uint32_t stage, nacc;
     const struct acc **acc; // the stage's accumulators
 };

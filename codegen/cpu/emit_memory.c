@@ -327,7 +327,7 @@ emit_load_raw(struct emitter *e, uint8_t dtype, uint32_t lanes, const char *ptr,
 void
 emit_prefetch(struct emitter *e, const char *ptr)
 {
-    emit_line(e, "call void @llvm.prefetch.p0(ptr %s, i32 0, i32 3, i32 1)", ptr);
+    emit_line(e, "call void @llvm.prefetch.p0(ptr %s, i32 0, i32 2, i32 1)", ptr);
 }
 
 // ---- stores
