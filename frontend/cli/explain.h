@@ -20,15 +20,23 @@ void explain_dot(const struct plan *p, struct str *out);
 // Arrays moved between kernels and memory: eager, per op as called; compiled, per launch.
 uint32_t eager_transfers(const struct plan *p);
 uint32_t plan_transfers(const struct plan *p);
-// What eager execution stores that is no output.
-struct intermediates {
-    uint32_t n, stored_n; // eager's; the plan's
-    int64_t bytes, stored_bytes;
+// What became of an op that the user called: a node of the raw graph.
+struct op_fate {
+    uint32_t node;
+    bool array;      // eager execution stores its result, and it is no output
+    bool stored;     // so does the plan
+    int64_t bytes;   // of the result
+    uint32_t nkernel;
+    uint32_t *kernel; // launches that compute it, whole or in part
 };
-struct intermediates plan_intermediates(const struct plan *p);
+typedef VEC(struct op_fate) op_fates;
+void find_fates(const struct plan *p, op_fates *out); // in graph order, views included
+void free_fates(op_fates *f);
 // x, out0, tmp0
 const char *buffer_name(const struct plan *p, uint32_t buffer, char name[64]);
 const char *output_name(const struct plan *p, uint32_t output, char name[64]);
+// Numbers of the kernel's buffers in one role, in the plan's order; the caller's to xfree.
+uint32_t *launch_buffers(const struct launch *l, uint8_t role, uint32_t *n);
 int64_t launch_scratch(const struct launch *l);
 void class_words(const struct launch *l, struct str *out); // class and schedule
 void guard_words(const struct plan *p, uint32_t input, struct str *out);

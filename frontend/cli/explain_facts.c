@@ -54,26 +54,113 @@ plan_transfers(const struct plan *p)
     return sum;
 }
 
-struct intermediates
-plan_intermediates(const struct plan *p)
+// ---- what became of each op
+
+// The user's calls behind an origin, marked by their number. All graphs of a plan number origins
+// alike.
+static void
+mark_origin(const struct graph *g, uint32_t origin, uint32_t mark, uint32_t *seen)
+{
+    VEC(uint32_t) stack = {0};
+    vec_push(&stack, origin);
+    while (stack.n) {
+        uint32_t at = stack.at[--stack.n];
+        if (!at || seen[at] == mark)
+            continue;
+        seen[at] = mark;
+        if (!g->origins.at[at].op) {
+            vec_push(&stack, g->origins.at[at].a);
+            vec_push(&stack, g->origins.at[at].b);
+        }
+    }
+    vec_free(&stack);
+}
+
+static int64_t
+result_bytes(const struct graph *g, uint32_t node)
+{
+    return shape_count(g, graph_shape(g, (ref){node})) * dtype_size(g->node.at[node].dtype);
+}
+
+static bool
+is_output_node(const struct graph *g, uint32_t node)
+{
+    for (uint32_t i = 0; i < g->outputs.n; i++)
+        if (g->outputs.at[i].node.i == node)
+            return true;
+    return false;
+}
+
+// Marks ops whose result a launch stores in the arena: the newest call behind a stored value, if
+// its result has as many elements (a part of a composite may be stored too, and is no result).
+static void
+mark_stored(const struct plan *p, const struct launch *l, uint32_t mark, uint32_t *seen,
+            op_fates *out)
+{
+    const struct kernel *k = &l->kernel;
+    for (uint32_t i = 0; i < k->store.n; i++) {
+        const struct store *st = &k->store.at[i];
+        const struct plan_buffer *b = &p->buffer.at[l->buffer[k->access.at[st->access].buffer]];
+        if (b->place != PLACE_ARENA)
+            continue;
+        mark_origin(p->canonical, k->inst.at[st->value].origin, mark + i, seen);
+        for (uint32_t f = out->n; f-- > 0;) {
+            struct op_fate *o = &out->at[f];
+            const struct node *n = &p->raw->node.at[o->node];
+            if (seen[n->origin] != mark + i)
+                continue;
+            o->stored |= b->bytes / dtype_size(b->dtype) == o->bytes / dtype_size(n->dtype);
+            break;
+        }
+    }
+}
+
+static void
+mark_launch(const struct plan *p, uint32_t launch, uint32_t mark, uint32_t *seen, op_fates *out)
+{
+    const struct kernel *k = &p->launch.at[launch].kernel;
+    for (uint32_t i = 1; i < k->inst.n; i++)
+        mark_origin(p->canonical, k->inst.at[i].origin, mark, seen);
+    for (uint32_t i = 0; i < k->acc.n; i++)
+        mark_origin(p->canonical, k->acc.at[i].origin, mark, seen);
+    for (uint32_t f = 0; f < out->n; f++) {
+        struct op_fate *o = &out->at[f];
+        uint32_t origin = p->raw->node.at[o->node].origin;
+        if (!origin || seen[origin] != mark)
+            continue;
+        o->kernel = xrealloc(o->kernel, (o->nkernel + 1) * sizeof *o->kernel);
+        o->kernel[o->nkernel++] = launch;
+    }
+}
+
+void
+find_fates(const struct plan *p, op_fates *out)
 {
     const struct graph *g = p->raw;
-    struct intermediates x = {0};
     for (uint32_t i = 1; i < g->node.n; i++) {
-        bool output = false;
-        for (uint32_t k = 0; k < g->outputs.n; k++)
-            output |= g->outputs.at[k].node.i == i;
-        if (output || !is_kernel(g, i))
+        struct op_fate f = {.node = i, .bytes = result_bytes(g, i)};
+        if (g->node.at[i].op == OP_input || g->node.at[i].op == OP_literal)
             continue;
-        x.n++;
-        x.bytes += shape_count(g, graph_shape(g, (ref){i})) * dtype_size(g->node.at[i].dtype);
+        f.array = is_kernel(g, i) && !is_output_node(g, i);
+        vec_push(out, f);
     }
-    for (uint32_t i = 0; i < p->buffer.n; i++)
-        if (p->buffer.at[i].place == PLACE_ARENA) {
-            x.stored_n++;
-            x.stored_bytes += p->buffer.at[i].bytes;
-        }
-    return x;
+    uint32_t origins = p->canonical->origins.n > g->origins.n ? p->canonical->origins.n
+                                                              : g->origins.n;
+    uint32_t *seen = xcalloc(origins + 1, sizeof *seen), mark = 1;
+    for (uint32_t i = 0; i < p->launch.n; i++) {
+        mark_launch(p, i, mark++, seen, out);
+        mark_stored(p, &p->launch.at[i], mark, seen, out);
+        mark += p->launch.at[i].kernel.store.n;
+    }
+    xfree(seen);
+}
+
+void
+free_fates(op_fates *f)
+{
+    for (uint32_t i = 0; i < f->n; i++)
+        xfree(f->at[i].kernel);
+    vec_free(f);
 }
 
 const char *
@@ -102,6 +189,22 @@ buffer_name(const struct plan *p, uint32_t buffer, char name[64])
         before += p->buffer.at[i].place == PLACE_ARENA;
     snprintf(name, 64, "tmp%" PRIu32, before);
     return name;
+}
+
+uint32_t *
+launch_buffers(const struct launch *l, uint8_t role, uint32_t *n)
+{
+    uint32_t *order = xcalloc(l->kernel.buffers.n + 1, sizeof *order);
+    *n = 0;
+    for (uint32_t i = 0; i < l->kernel.buffers.n; i++) {
+        if (l->kernel.buffers.at[i].role != role)
+            continue;
+        uint32_t at = (*n)++;
+        for (; at && l->buffer[order[at - 1]] > l->buffer[i]; at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
+    return order;
 }
 
 int64_t
@@ -166,13 +269,12 @@ class_words(const struct launch *l, struct str *out)
     char text[64];
     str_printf(out, "%s: ", kernel_class_name[l->kernel.cls]);
     words[l->kernel.cls](s, out);
-    if (l->kernel.nstage > 1)
-        str_printf(out, ", %u passes over the data", l->kernel.nstage);
+    if (l->kernel.nstage > 1 && l->kernel.cls != CLASS_CONTRACT)
+        str_printf(out, ", in %u stages", l->kernel.nstage);
     if (kept(s))
         str_printf(out, ", %s kept on chip between them", plural(kept(s), "value", "values", text));
     if (s->streaming_store)
         str_add(out, ", stores past the caches");
-    str_printf(out, ", %s of work", plural(s->units, "unit", "units", text));
 }
 
 // ---- guards

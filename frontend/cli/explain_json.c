@@ -5,13 +5,26 @@
 #include "ir/text.h"
 
 static void
-add_ops(const struct graph *g, struct json *j) // as the user called them, views included
+add_ops(const struct plan *p, struct json *j) // as the user called them, views included
 {
+    op_fates f = {0};
+    find_fates(p, &f);
     json_open(j, "ops", '[');
-    for (uint32_t i = 1; i < g->node.n; i++)
-        if (g->node.at[i].op != OP_input && g->node.at[i].op != OP_literal)
-            json_text(j, NULL, op_name(g->node.at[i].op));
+    for (uint32_t i = 0; i < f.n; i++) {
+        const struct op_fate *o = &f.at[i];
+        json_open(j, NULL, '{');
+        json_text(j, "name", op_name(p->raw->node.at[o->node].op));
+        json_int(j, "node", o->node);
+        json_int(j, "bytes", o->bytes);
+        json_bool(j, "never_stored", o->array && !o->stored);
+        json_open(j, "kernels", '[');
+        for (uint32_t k = 0; k < o->nkernel; k++)
+            json_int(j, NULL, o->kernel[k]);
+        json_close(j, ']');
+        json_close(j, '}');
+    }
     json_close(j, ']');
+    free_fates(&f);
 }
 
 static void
@@ -19,11 +32,12 @@ add_buffers(const struct plan *p, const struct launch *l, uint8_t role, const ch
             struct json *j)
 {
     char name[64];
+    uint32_t n, *buffer = launch_buffers(l, role, &n);
     json_open(j, key, '[');
-    for (uint32_t i = 0; i < l->kernel.buffers.n; i++)
-        if (l->kernel.buffers.at[i].role == role)
-            json_text(j, NULL, buffer_name(p, l->buffer[i], name));
+    for (uint32_t i = 0; i < n; i++)
+        json_text(j, NULL, buffer_name(p, l->buffer[buffer[i]], name));
     json_close(j, ']');
+    xfree(buffer);
 }
 
 static void
@@ -93,7 +107,7 @@ explain_json(const struct plan *p, struct str *out)
     struct json j = {out, false};
     json_open(&j, NULL, '{');
     json_text(&j, "graph", p->raw->name);
-    add_ops(p->raw, &j);
+    add_ops(p, &j);
     json_open(&j, "kernels", '[');
     for (uint32_t i = 0; i < p->launch.n; i++)
         add_kernel(p, &p->launch.at[i], &j);

@@ -26,22 +26,19 @@ static void
 print_buffers(struct page *g, const struct launch *l, uint8_t role, const char *label)
 {
     char name[64], bytes[32];
-    const char *gap = "";
-    str_printf(g->out, "  %-9s", label);
-    for (uint32_t i = 0; i < l->kernel.buffers.n; i++) {
-        if (l->kernel.buffers.at[i].role != role)
-            continue;
-        str_printf(g->out, "%s%s %s", gap, buffer_name(g->p, l->buffer[i], name),
-                   bytes_text(l->buffer_bytes[i], bytes));
-        gap = ", ";
-    }
-    str_add(g->out, *gap ? "\n" : "nothing\n");
+    uint32_t n, *buffer = launch_buffers(l, role, &n);
+    str_printf(g->out, "  %-10s", label);
+    for (uint32_t i = 0; i < n; i++)
+        str_printf(g->out, "%s%s %s", i ? ", " : "", buffer_name(g->p, l->buffer[buffer[i]], name),
+                   bytes_text(l->buffer_bytes[buffer[i]], bytes));
+    str_add(g->out, n ? "\n" : "nothing\n");
+    xfree(buffer);
 }
 
 static void
 print_ops(struct page *g, const struct launch *l)
 {
-    str_add(g->out, "  computes ");
+    str_add(g->out, "  computes  ");
     for (uint32_t i = 0; i < l->nop; i++)
         str_printf(g->out, "%s%s", i ? ", " : "", op_name(l->op[i]));
     str_add(g->out, l->nop ? "\n" : "a copy\n");
@@ -55,14 +52,14 @@ print_launch(struct page *g, uint32_t number)
     str_printf(g->out, "%skernel %" PRIu32 ": %s%s\n", g->colour ? bold : "", number,
                l->kernel.name, g->colour ? plain : "");
     print_ops(g, l);
-    str_add(g->out, "  by       ");
+    str_add(g->out, "  by        ");
     class_words(l, g->out);
     str_add(g->out, "\n");
     print_buffers(g, l, BUF_IN, "reads");
     print_buffers(g, l, BUF_OUT, "writes");
-    str_printf(g->out, "  bytes    %s read, %s written\n", bytes_text(l->bytes_read, read),
+    str_printf(g->out, "  bytes     %s read, %s written\n", bytes_text(l->bytes_read, read),
                bytes_text(l->bytes_written, written));
-    str_add(g->out, "  scratch  ");
+    str_add(g->out, "  scratch   ");
     if (launch_scratch(l))
         str_printf(g->out, "%s a thread, %s shared\n", bytes_text(l->sched.scratch_bytes, scratch),
                    bytes_text(l->sched.shared_scratch_bytes, shared));
@@ -71,36 +68,60 @@ print_launch(struct page *g, uint32_t number)
 }
 
 static void
-print_ratio(struct page *g, const char *words, int64_t bytes, int64_t other)
+print_share(struct page *g, const char *whose, int64_t bytes, int64_t other)
 {
     char text[32];
-    str_printf(g->out, "; %s %s", words, bytes_text(other, text));
-    if (other && bytes)
-        str_printf(g->out, " (%.2fx)", (double)other / (double)bytes);
+    if (other)
+        str_printf(g->out, ", %.2f times %s %s", (double)bytes / (double)other, whose,
+                   bytes_text(other, text));
+}
+
+// Which of eager execution's arrays between ops do not exist here.
+static void
+print_between(struct page *g)
+{
+    enum { SHOWN = 12 };
+    const struct plan *p = g->p;
+    op_fates f = {0};
+    char text[64];
+    uint32_t n = 0;
+    int64_t bytes = 0;
+    find_fates(p, &f);
+    str_add(g->out, "  never stored: ");
+    for (uint32_t i = 0; i < f.n; i++) {
+        const struct op_fate *o = &f.at[i];
+        if (!o->array || o->stored)
+            continue;
+        if (n++ < SHOWN)
+            str_printf(g->out, "%s%s@%" PRIu32 " (%s)", n > 1 ? ", " : "",
+                       op_name(p->raw->node.at[o->node].op), o->node, bytes_text(o->bytes, text));
+        bytes += o->bytes;
+    }
+    if (n > SHOWN)
+        str_printf(g->out, " and %" PRIu32 " more", n - SHOWN);
+    if (n)
+        str_printf(g->out, ": %s that eager execution stores", bytes_text(bytes, text));
+    else
+        str_add(g->out, "nothing that eager execution stores");
+    str_addc(g->out, '\n');
+    free_fates(&f);
 }
 
 static void
 print_traffic(struct page *g)
 {
     const struct plan *p = g->p;
-    char a[64], b[32], c[32];
-    struct intermediates x = plan_intermediates(p);
+    char a[32], b[32];
     heading(g, "memory");
-    str_printf(g->out, "  traffic  %s", bytes_text(p->traffic_bytes, a));
-    print_ratio(g, "least possible", p->traffic_bytes, p->minimum_bytes);
-    print_ratio(g, "eager", p->traffic_bytes, p->eager_bytes);
-    str_printf(g->out, "\n  between  eager stores %s (%s)",
-               plural(x.n, "intermediate", "intermediates", a), bytes_text(x.bytes, b));
-    if (x.stored_n)
-        str_printf(g->out, ", this plan %" PRIu32 " (%s)", x.stored_n,
-                   bytes_text(x.stored_bytes, c));
-    else
-        str_printf(g->out, ", this plan none");
+    str_printf(g->out, "  traffic: %s", bytes_text(p->traffic_bytes, a));
+    print_share(g, "the least possible", p->traffic_bytes, p->minimum_bytes);
+    print_share(g, "eager's", p->traffic_bytes, p->eager_bytes);
     int64_t saved = p->eager_bytes - p->traffic_bytes;
-    str_printf(g->out, "; %s %s\n", bytes_text(saved < 0 ? -saved : saved, a),
-               saved < 0 ? "more are moved" : "less are moved");
-    str_printf(g->out, "  peak     %s", bytes_text(p->peak_bytes, a));
-    str_printf(g->out, " beside the inputs; eager %s\n", bytes_text(p->eager_peak_bytes, b));
+    str_printf(g->out, ": %s %s\n", bytes_text(saved < 0 ? -saved : saved, a),
+               saved < 0 ? "added" : "saved");
+    print_between(g);
+    str_printf(g->out, "  peak: %s beside the inputs, eager %s\n", bytes_text(p->peak_bytes, a),
+               bytes_text(p->eager_peak_bytes, b));
 }
 
 static void
