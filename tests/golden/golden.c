@@ -119,19 +119,28 @@ kinds_of(const struct str *text, char kinds[200])
         snprintf(kinds, 200, "%.*s", (int)strcspn(s + n, "\n"), s + n);
 }
 
+// Parses and verifies DIR/FILE; NULL: error has the words. text: the file's.
+static struct graph *
+parse_file(const char *dir, const char *file, struct str *text, struct diag *error)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", dir, file);
+    cr_assert(read_file(path, text), "%s cannot be read", path);
+    struct graph *g = graph_parse(str_text(text), text->n, file, error);
+    if (g)
+        cr_expect(graph_verify(g, error), "%s: %s", file, error->text);
+    return g;
+}
+
 static void
 check_file(const char *name)
 {
-    char path[4096], file[300], kinds[200], *rest = kinds;
+    char file[310], kinds[200], *rest = kinds;
     struct str text = {0};
     struct diag d = {0};
-    snprintf(path, sizeof path, "%s/%s.fuse", GOLDEN_DIR, name);
     snprintf(file, sizeof file, "%s.fuse", name);
-    cr_assert(read_file(path, &text), "%s cannot be read", path);
+    struct graph *g = parse_file(GOLDEN_DIR, file, &text, &d);
     kinds_of(&text, kinds);
-    struct graph *g = graph_parse(str_text(&text), text.n, file, &d);
-    if (g)
-        cr_expect(graph_verify(g, &d), "%s: %s", file, d.text);
     cr_expect(strspn(kinds, " ") < strlen(kinds), "%s: the first line is no '# golden: KIND …'",
               file);
     for (char *kind; (kind = strsep(&rest, " "));)
@@ -179,6 +188,33 @@ Test(golden, all)
             graphs++;
         } else if (ends_with(file, ".txt")) {
             check_asked_for(file);
+        }
+        free(list[i]);
+    }
+    free(list);
+    cr_expect_gt(graphs, 0);
+}
+
+// The workloads of bench/graphs have no first line for us: what explain says of each is kept in
+// tests/golden/bench/.
+Test(golden, workloads)
+{
+    struct dirent **list;
+    int n = scandir(GRAPHS_DIR, &list, NULL, alphasort), graphs = 0;
+    cr_assert(n >= 0, "%s cannot be read", GRAPHS_DIR);
+    for (int i = 0; i < n; i++) {
+        char name[300];
+        const char *file = list[i]->d_name;
+        if (ends_with(file, ".fuse")) {
+            struct str text = {0};
+            struct diag d = {0};
+            struct graph *g = parse_file(GRAPHS_DIR, file, &text, &d);
+            snprintf(name, sizeof name, "bench/%.*s", (int)(strlen(file) - 5), file);
+            check_kind(name, "explain", g, &d);
+            check_kind(name, "json", g, &d);
+            graph_free(g);
+            str_free(&text);
+            graphs++;
         }
         free(list[i]);
     }
