@@ -53,8 +53,8 @@ Test(cpu_llvm, bad_text_is_refused_with_words)
     const char *bad[] = {
         "define void @kernel( {",                                             // syntax
         "define float @kernel(float %a) {\n  %b = fadd double %a, %a\n  ret float %b\n}\n", // types
-        "define void @kernel() {\n  br label %x\nx:\n  %a = phi i32 [0, %y]\n  ret void\ny:\n"
-        "  ret void\n}\n",                                                    // verifier
+        ("define void @kernel() {\n  br label %x\nx:\n  %a = phi i32 [0, %y]\n  ret void\ny:\n"
+         "  ret void\n}\n"),                                                  // verifier
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct diag d = {0};

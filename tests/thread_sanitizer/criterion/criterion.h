@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 // Children may start threads, and need not join those that they did not inherit.
-__attribute__((visibility("default"))) const char *__tsan_default_options(void);
+__attribute__((weak, visibility("default"))) const char *__tsan_default_options(void);
 const char *
 __tsan_default_options(void)
 {
@@ -21,7 +21,7 @@ __tsan_default_options(void)
 
 // LLVM is not compiled with the sanitizer, which cannot see its atomics: what it reports there says
 // nothing.
-__attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
+__attribute__((weak, visibility("default"))) const char *__tsan_default_suppressions(void);
 const char *
 __tsan_default_suppressions(void)
 {
@@ -116,11 +116,16 @@ standin_failed(const char *file, int line, const char *what)
     STANDIN(strcmp(a, b) == 0, #a " equals " #b __VA_OPT__(, ) __VA_ARGS__)
 #define cr_assert_str_neq(a, b, ...)                                                               \
     STANDIN(strcmp(a, b) != 0, #a " differs from " #b __VA_OPT__(, ) __VA_ARGS__)
+#define cr_assert_str_not_empty(s, ...)                                                            \
+    STANDIN(*(s) != '\0', #s " is not empty" __VA_OPT__(, ) __VA_ARGS__)
 #define cr_assert_arr_eq(a, b, n, ...)                                                             \
     STANDIN(memcmp(a, b, n) == 0, #a " equals " #b __VA_OPT__(, ) __VA_ARGS__)
 #define cr_assert_float_eq(a, b, e, ...)                                                           \
     STANDIN(fabs((double)(a) - (double)(b)) <= (double)(e), #a " near " #b __VA_OPT__(, )          \
                 __VA_ARGS__)
+#define cr_skip_test(...) exit(0)
+#define cr_log_info(...) ((void)fprintf(stderr, __VA_ARGS__), (void)fputc('\n', stderr))
+#define cr_log_warn cr_log_info
 #define cr_expect cr_assert
 #define cr_expect_not cr_assert_not
 #define cr_expect_eq cr_assert_eq
@@ -135,7 +140,7 @@ standin_failed(const char *file, int line, const char *what)
 #define cr_expect_arr_eq cr_assert_arr_eq
 #define cr_expect_float_eq cr_assert_float_eq
 
-int
+__attribute__((weak)) int // of a test and its support files the test's comes first
 main(void)
 {
     int failed = 0;

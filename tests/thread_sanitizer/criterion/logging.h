@@ -1,0 +1,2 @@
+// logging.h: see criterion.h.
+#include "criterion.h"
