@@ -143,6 +143,27 @@ Test(eager, programs_equal_lazy)
     fc_context_free(ctx[1]);
 }
 
+// Rounding after every op gives the bits of op by op.
+Test(eager, strict_lazy_halves_equal_eager)
+{
+    static struct result r[2][2]; // dtype, mode
+    for (int k = 0; k < 2; k++) {
+        fc_options o = {.size = sizeof o, .threads = 1, .mode = k, .strict = true};
+        fc_context *ctx;
+        cr_assert_eq(fc_context_new(&o, &ctx), FC_OK);
+        for (fc_dtype d = FC_F16; d <= FC_BF16; d++) {
+            fc_tensor x = operand(ctx, d), y = fc_mul_scalar(fc_add(x, fc_exp(x)), 0.3);
+            read_result(ctx, fc_sub(fc_mul(y, fc_tanh(x)), fc_div(x, fc_add_scalar(y, 1.0))),
+                        &r[d == FC_BF16][k]);
+            cr_assert_eq(r[d == FC_BF16][k].status, FC_OK);
+            cr_assert_eq(r[d == FC_BF16][k].dtype, d);
+        }
+        fc_context_free(ctx);
+    }
+    expect_same(&r[0][0], &r[0][1], "strict f16");
+    expect_same(&r[1][0], &r[1][1], "strict bf16");
+}
+
 Test(eager, views_run_nothing_and_share_memory)
 {
     fc_context *ctx = new_context(FC_EAGER);
