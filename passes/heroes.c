@@ -271,14 +271,19 @@ obstacle(struct fuser *f, uint32_t group, uint8_t *reason)
     return in;
 }
 
+// A value that becomes stored is from then on read by every group that computed it before: their
+// bodies, and so what they are known to read, are built anew.
 static void
 build_alone(struct fuser *f)
 {
-    for (uint32_t i = 0; i < f->group.n; i++) {
-        uint8_t reason;
-        ref in = {0};
-        while (!f->group.at[i].dead && (in = obstacle(f, i, &reason)).i)
-            add_group(f, add_hero(f, in, HERO_STORE, reason));
+    for (uint32_t known = 0; known < f->hero.n;) {
+        known = f->hero.n;
+        for (uint32_t i = 0; i < f->group.n; i++) {
+            uint8_t reason;
+            ref in = {0};
+            while (!f->group.at[i].dead && (in = obstacle(f, i, &reason)).i)
+                add_group(f, add_hero(f, in, HERO_STORE, reason));
+        }
     }
 }
 
