@@ -211,15 +211,16 @@ dense_access(const struct body *b, const struct shape *s, const int64_t *stride,
     return a;
 }
 
+// node: what the map is over: the stored value, or a reshape of it where it is dense.
 static uint32_t
-emit_load(struct body *b, ref node, uint32_t hero, const struct imap *m)
+emit_load(struct body *b, ref node, ref stored, uint32_t hero, const struct imap *m)
 {
     const struct node *n = graph_node(b->f->g, node);
     const int64_t *stride = NULL;
     uint32_t id = hero;
     if (!hero) {
-        uint32_t input = (uint32_t)graph_attr(b->f->g, node)[0];
-        stride = b->f->g->inputs.at[input].stride;
+        uint32_t input = (uint32_t)graph_attr(b->f->g, stored)[0];
+        stride = node.i == stored.i ? b->f->g->inputs.at[input].stride : NULL;
         id = b->f->hero.n + input;
     }
     struct use u = {hero, node, *m};
@@ -341,6 +342,29 @@ emit_concat(struct body *b, ref r, uint32_t map)
     return ready ? value : 0;
 }
 
+// A group on trial is not in the fuser's list yet; its heroes carry no number.
+static bool
+is_own(const struct body *b, uint32_t hero)
+{
+    uint32_t group = b->f->hero.at[hero].group;
+    return group == UINT32_MAX || &b->f->group.at[group] == b->gr;
+}
+
+// A reshape that no loop axes express is still affine in its own dims when its operand lies dense in
+// memory: row-major order is what a reshape keeps.
+static bool
+reads_as_stored(const struct body *b, ref r)
+{
+    const struct graph *g = b->f->g;
+    if (graph_node(g, r)->op != OP_reshape)
+        return false;
+    ref x = graph_in(g, r, 0);
+    uint32_t hero = b->f->hero_of[x.i];
+    if (hero && !is_own(b, hero))
+        return true;
+    return graph_node(g, x)->op == OP_input && g->inputs.at[graph_attr(g, x)[0]].dense;
+}
+
 static uint32_t
 emit_view(struct body *b, ref r, uint32_t map)
 {
@@ -351,14 +375,17 @@ emit_view(struct body *b, ref r, uint32_t map)
     if (n->op == OP_concat)
         return emit_concat(b, r, map);
     struct imap m;
-    if (!view_map(g, r, 0, &b->maps.at[map], b->gr, &m, &b->r)) {
-        b->failed = true;
-        if (!b->r.refine_axis) // read from its own dims it is affine; if that was tried, its operand
-            b->r = (struct body_result){.reason = REASON_view_not_affine,
-                                        .node = b->f->hero_of[r.i] ? n->in[0] : r};
-        return 0;
+    if (view_map(g, r, 0, &b->maps.at[map], b->gr, &m, &b->r))
+        return demand(b, n->in[0], intern_map(b, &m));
+    if (!b->r.refine_axis && reads_as_stored(b, r)) {
+        uint32_t hero = b->f->hero_of[n->in[0].i];
+        return emit_load(b, r, n->in[0], hero && !is_own(b, hero) ? hero : 0, &b->maps.at[map]);
     }
-    return demand(b, n->in[0], intern_map(b, &m));
+    b->failed = true;
+    if (!b->r.refine_axis) // read from its own dims it is affine; if that was tried, its operand
+        b->r = (struct body_result){.reason = REASON_view_not_affine,
+                                    .node = b->f->hero_of[r.i] ? n->in[0] : r};
+    return 0;
 }
 
 // take: x's dims before axis, the index's dims in place of axis, x's dims after it.
@@ -433,28 +460,20 @@ emit_own_result(struct body *b, uint32_t hero, uint32_t map)
     return result;
 }
 
-// A group on trial is not in the fuser's list yet; its heroes carry no number.
-static bool
-is_own(const struct body *b, uint32_t hero)
-{
-    uint32_t group = b->f->hero.at[hero].group;
-    return group == UINT32_MAX || &b->f->group.at[group] == b->gr;
-}
-
 static uint32_t
 emit_node(struct body *b, ref r, uint32_t map)
 {
     const struct node *n = graph_node(b->f->g, r);
     uint32_t hero = b->f->hero_of[r.i];
     if (n->op == OP_input && (!hero || is_own(b, hero)))
-        return emit_load(b, r, 0, &b->maps.at[map]);
+        return emit_load(b, r, r, 0, &b->maps.at[map]);
     if (n->op == OP_literal) {
         b->origin = n->origin;
         return add_literal(b, n->dtype, (uint64_t)graph_attr(b->f->g, r)[0]);
     }
     if (hero && !is_own(b, hero)) {
         b->origin = 0; // computed elsewhere
-        return emit_load(b, r, hero, &b->maps.at[map]);
+        return emit_load(b, r, r, hero, &b->maps.at[map]);
     }
     if (hero && b->f->hero.at[hero].kind != HERO_STORE)
         return emit_own_result(b, hero, map);

@@ -354,7 +354,7 @@ add_siblings(struct fuser *f, candidates *c)
     for (uint32_t i = 0; i < f->group.n; i++) {
         const struct group *gr = &f->group.at[i];
         for (uint32_t u = 0; !gr->dead && u < gr->use.n; u++) {
-            if (gr->use.at[u].hero)
+            if (gr->use.at[u].hero || graph_node(f->g, gr->use.at[u].node)->op != OP_input)
                 continue;
             ids *r = &reader[graph_attr(f->g, gr->use.at[u].node)[0]];
             if (!r->n || r->at[r->n - 1] != i)

@@ -39,7 +39,7 @@ struct hero {
 
 struct use { // a tensor that a group reads, and where
     uint32_t hero; // or 0: input
-    ref node;
+    ref node;      // what map is over: the tensor, or a reshape of it
     struct imap map;
 };
 

@@ -130,7 +130,8 @@ find_witness(struct fuser *f, struct group *a, struct group *b, uint32_t skip, s
     for (uint32_t i = 0; i < b->use.n; i++) {
         const struct use *u = &b->use.at[i];
         for (uint32_t k = 0; k < a->hero.n; k++)
-            if (u->hero == a->hero.at[k] && skip-- == 0) {
+            if (u->hero == a->hero.at[k] && u->node.i == f->hero.at[u->hero].node.i &&
+                skip-- == 0) {
                 const struct hero *h = &f->hero.at[u->hero];
                 *node = h->node;
                 *mb = u->map;

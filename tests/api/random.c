@@ -100,7 +100,7 @@ view(struct maker *m, fc_tensor x)
     int64_t n = fc_dim_value(fc_shape(x, axis));
     if (last < 0)
         return fc_broadcast(x, FC_SHAPE(3));
-    switch (draw(m, 6)) {
+    switch (draw(m, 7)) {
     case 0:
         return fc_transpose(x, axis, last);
     case 1:
@@ -111,6 +111,8 @@ view(struct maker *m, fc_tensor x)
         return fc_rank(x) < 4 ? fc_unsqueeze(x, axis) : x;
     case 4:
         return n < 12 ? fc_concat(((fc_tensor[]){x, fc_neg(x)}), 2, axis) : x;
+    case 5: // splits and joins axes across their old borders
+        return fc_reshape(x, FC_DIMS(fc_n(-1), fc_shape(x, axis)));
     }
     return fc_slice_axis(x, axis, FC_END, FC_END, -1);
 }
