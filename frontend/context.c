@@ -12,7 +12,7 @@ enum {
     CONTEXT_ROUNDS = 1 << (64 - CONTEXT_SHIFT - 10),
     DEFAULT_FLUSH_OPS = 4096,
     DEFAULT_FLUSH_BYTES = 64 << 20,
-    DEFAULT_PLANS = 1024,
+    DEFAULT_PLANS = 512,
     TYPE_ENTRIES = 1 << 14,
 };
 _Static_assert(MAX_CONTEXTS == 1 << 10, "a context's number: 10 bits of place, the rest rounds");

@@ -23,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { UNUSED_CODES = 4096, UNUSED_TEXT = 64 << 20 };
+enum { UNUSED_CODES = 256, UNUSED_TEXT = 64 << 20 };
 
 struct cpu_device {
     struct device base; // first: struct device * is one of these
