@@ -79,7 +79,7 @@ sweep(struct gen_options o, const struct compile_options *co, uint32_t n)
     }
     device_close(v.one);
     device_close(v.two);
-    cr_log_warn("%llu graphs, %llu comparisons, %.0f %% finite", (unsigned long long)t.graphs,
+    cr_log_info("%llu graphs, %llu comparisons, %.0f %% finite", (unsigned long long)t.graphs,
                 (unsigned long long)t.elements, 100.0 * (double)t.finite / (double)t.elements);
 }
 
