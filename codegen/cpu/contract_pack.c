@@ -60,7 +60,7 @@ blocks(const struct transpose *s, const char *x, const char *y, const uint32_t *
     return shuffle(s, x, y, index);
 }
 
-// Rows r .. r + block - 1: afterwards row r + j holds, in block b, column b * block + j of them all.
+// Rows r .. r + block - 1: afterwards row r + j holds, in block b, their column b * block + j.
 static void
 transpose_in_blocks(struct transpose *s, uint32_t r)
 {

@@ -1,6 +1,6 @@
-// emit_contract.c: contractions through generated code, bit for bit with the kernel interpreter (one
-// chain of fused multiply-adds an element): odd shapes, every transposition, broadcast batches,
-// dtypes, prologues and epilogues, forced tiles and strategies; nothing outside a buffer.
+// emit_contract.c: contractions through generated code, bit for bit with the kernel interpreter
+// (one chain of fused multiply-adds an element): odd shapes, every transposition, broadcast
+// batches, dtypes, prologues and epilogues, forced tiles; nothing outside a buffer.
 #include "emit_run.h"
 
 #include "passes/schedule_contract.h"
