@@ -178,39 +178,76 @@ pack_b(struct contract *c, struct unit *u, const char *column)
 
 // ---- the epilogue over one register tile
 
+// Vectors of a row that the epilogue takes in one turn: all, or one where it is long, since its text
+// appears once for each.
+static uint32_t
+vectors_at_once(const struct contract *c)
+{
+    enum { LONG = 12 };
+    const struct kernel *k = &c->e->kernel;
+    uint32_t n = 0;
+    for (uint32_t i = 1; i < k->inst.n; i++)
+        n += k->inst.at[i].stage > 0;
+    return n > LONG ? 1 : c->tile.vecs;
+}
+
+// The scope of n vectors of columns: `first` is the first column of them, an operand.
+static void
+open_columns(struct contract *c, struct unit *u, struct emit_scope *at, uint32_t n,
+             const char *first)
+{
+    struct emitter *e = c->e;
+    for (uint32_t v = 0; v < n; v++) {
+        at[v] = emit_scope(e, u->batch, c->tile.lanes);
+        const char *column = emit_add(e, first, emit_text(e, "%u", v * c->tile.lanes));
+        const char *left = emit_op(e, "sub i64 %s, %s", u->n1, column);
+        left = emit_op(e, "call i64 @llvm.smax.i64(i64 %s, i64 0)", left);
+        emit_bind(&at[v], c->n, EMIT_LANES, column);
+        at[v].mask = emit_tail_mask(e, c->tile.lanes, left);
+        emit_hoist(e, &at[v], c->value, e->kernel.store.n);
+    }
+}
+
+// One vector of one row; sum: where its accumulators lie.
+static void
+finish_vector(struct contract *c, struct emit_scope *column, const char *row, const char *sum)
+{
+    struct emitter *e = c->e;
+    const struct contract_tile *t = &c->tile;
+    struct emit_scope s = emit_scope(e, column, t->lanes);
+    s.mask = column->mask;
+    emit_bind(&s, c->m, EMIT_UNIFORM, row);
+    const char *v = emit_load_raw(e, c->dtype, t->lanes, sum, NULL, t->lanes * t->size);
+    for (uint32_t i = 0; i < c->nresult; i++)
+        emit_set(&s, c->result[i], v);
+    for (uint32_t i = 0; i < e->kernel.store.n; i++)
+        emit_store(e, &s, &e->kernel.store.at[i], 0);
+}
+
 static void
 epilogue(struct contract *c, struct unit *u, const char *row, const char *column, const char *acc)
 {
     struct emitter *e = c->e;
     const struct contract_tile *t = &c->tile;
+    uint32_t n = vectors_at_once(c);
     struct emit_scope at[MAX_TILE_VECS];
-    for (uint32_t v = 0; v < t->vecs; v++) {
-        at[v] = emit_scope(e, u->batch, t->lanes);
-        const char *n = emit_add(e, column, emit_text(e, "%u", v * t->lanes));
-        const char *left = emit_op(e, "sub i64 %s, %s", u->n1, n);
-        left = emit_op(e, "call i64 @llvm.smax.i64(i64 %s, i64 0)", left);
-        emit_bind(&at[v], c->n, EMIT_LANES, n);
-        at[v].mask = emit_tail_mask(e, t->lanes, left);
-        emit_hoist(e, &at[v], c->value, e->kernel.store.n);
-    }
-    struct emit_loop l;
+    struct emit_loop vectors, rows;
     const char *end = emit_add(e, row, emit_text(e, "%u", t->rows));
-    emit_loop_open(e, &l, row, emit_min(e, end, u->m1), "1");
-    emit_loop_body(e, &l);
-    const char *r = emit_op(e, "sub i64 %s, %s", l.index, row);
-    const char *in = emit_mul(e, r, emit_text(e, "%u", t->vecs));
-    for (uint32_t v = 0; v < t->vecs; v++) {
-        struct emit_scope s = emit_scope(e, &at[v], t->lanes);
-        s.mask = at[v].mask;
-        emit_bind(&s, c->m, EMIT_UNIFORM, l.index);
-        const char *p = emit_ptr(e, acc, emit_add(e, in, emit_text(e, "%u", v)), t->vec);
-        const char *sum = emit_load_raw(e, c->dtype, t->lanes, p, NULL, t->lanes * t->size);
-        for (uint32_t i = 0; i < c->nresult; i++)
-            emit_set(&s, c->result[i], sum);
-        for (uint32_t i = 0; i < e->kernel.store.n; i++)
-            emit_store(e, &s, &e->kernel.store.at[i], 0);
-    }
-    emit_loop_close(e, &l, NULL);
+    end = emit_min(e, end, u->m1);
+    emit_loop_open(e, &vectors, "0", emit_text(e, "%u", t->vecs), emit_text(e, "%u", n));
+    emit_loop_body(e, &vectors);
+    const char *first = emit_mul(e, vectors.index, emit_text(e, "%u", t->lanes));
+    open_columns(c, u, at, n, emit_add(e, column, first));
+    emit_loop_open(e, &rows, row, end, "1");
+    emit_loop_body(e, &rows);
+    const char *down = emit_op(e, "sub i64 %s, %s", rows.index, row);
+    const char *in = emit_mul(e, down, emit_text(e, "%u", t->vecs));
+    in = emit_add(e, in, vectors.index);
+    for (uint32_t v = 0; v < n; v++)
+        finish_vector(c, &at[v], rows.index,
+                      emit_ptr(e, acc, emit_add(e, in, emit_text(e, "%u", v)), t->vec));
+    emit_loop_close(e, &rows, NULL);
+    emit_loop_close(e, &vectors, NULL);
 }
 
 // ---- loops
