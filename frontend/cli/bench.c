@@ -3,7 +3,6 @@
 #include "frontend/cli/bench.h"
 
 #include "frontend/cli/translate.h"
-#include "ir/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -106,7 +105,7 @@ set_sizes(const struct request *q, const struct workload *w, struct graph *g, st
         sym_set_hint(g->sym, name, size);
     }
     settle_strides(g);
-    return graph_verify(g, d);
+    return verify_dims(g, d);
 }
 
 static bool

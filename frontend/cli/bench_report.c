@@ -71,7 +71,7 @@ add_row(const struct measurement *m, struct json *j)
 void
 bench_json(const struct measurement *m, uint32_t n, struct str *out)
 {
-    struct json j = {out, false};
+    struct json j = {.out = out};
     json_open(&j, NULL, '[');
     for (uint32_t i = 0; i < n; i++)
         add_row(&m[i], &j);

@@ -46,7 +46,7 @@ add_text(const struct device *v, double gbps, int64_t bytes, struct str *out)
 static void
 add_json(const struct device *v, double gbps, int64_t bytes, struct str *out)
 {
-    struct json j = {out, false};
+    struct json j = {.out = out};
     struct str features = {0};
     const struct target *t = &v->target;
     add_features(t->features, &features);

@@ -3,7 +3,6 @@
 #include "frontend/cli/cli.h"
 #include "frontend/cli/explain.h"
 
-#include "ir/text.h"
 #include "runtime/device.h"
 
 struct request {
@@ -44,7 +43,7 @@ compile(const struct request *q, const struct target *t, struct diag *d)
 {
     struct graph *g = load_graph(q->file, &q->dims, d);
     struct compile_options options = {.strict = q->strict};
-    bool ok = g && (!q->dims.n || graph_verify(g, d));
+    bool ok = g && (!q->dims.n || verify_dims(g, d));
     struct plan *p = ok ? plan_build(g, t, &options, d) : NULL;
     graph_free(g);
     return p;

@@ -104,7 +104,7 @@ add_guard(const struct plan *p, uint32_t input, struct json *j)
 void
 explain_json(const struct plan *p, struct str *out)
 {
-    struct json j = {out, false};
+    struct json j = {.out = out};
     json_open(&j, NULL, '{');
     json_text(&j, "graph", p->raw->name);
     add_ops(p, &j);

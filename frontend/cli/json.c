@@ -1,5 +1,7 @@
 // json.c: a writer of JSON without a tree: what is called is what is written. Bytes of text that
 // are no valid UTF-8 become U+FFFD, infinities and NaN null, so that every output can be read back.
+// The outermost values, and the elements of lists among them, have lines of their own: people read
+// JSON too, if only as a diff.
 #include "frontend/cli/json.h"
 
 #include <inttypes.h>
@@ -43,11 +45,20 @@ quote(struct str *out, const char *text)
     str_addc(out, '"');
 }
 
+static bool
+has_lines(const struct json *j)
+{
+    return j->depth == 1 || (j->depth == 2 && (j->arrays >> 2 & 1));
+}
+
 static void
 begin(struct json *j, const char *key)
 {
+    bool line = has_lines(j);
     if (j->comma)
-        str_add(j->out, ", ");
+        str_add(j->out, line ? "," : ", ");
+    if (line)
+        str_printf(j->out, "\n%*s", 2 * (int)j->depth, "");
     j->comma = true;
     if (key) {
         quote(j->out, key);
@@ -61,12 +72,18 @@ json_open(struct json *j, const char *key, char bracket)
     begin(j, key);
     str_addc(j->out, bracket);
     j->comma = false;
+    j->depth++;
+    j->arrays &= ~(1u << j->depth);
+    j->arrays |= (uint32_t)(bracket == '[') << j->depth;
 }
 
 void
 json_close(struct json *j, char bracket)
 {
+    if (j->comma && has_lines(j))
+        str_printf(j->out, "\n%*s", 2 * (int)(j->depth - 1), "");
     str_addc(j->out, bracket);
+    j->depth--;
     j->comma = true;
 }
 

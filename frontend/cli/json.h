@@ -1,4 +1,4 @@
-// json.h: writes JSON (RFC 8259): commas, quotes and escapes are its business.
+// json.h: writes JSON (RFC 8259): commas, quotes, escapes and lines are its business.
 #ifndef FUSEC_FRONTEND_CLI_JSON_H
 #define FUSEC_FRONTEND_CLI_JSON_H
 
@@ -9,7 +9,9 @@
 
 struct json {
     struct str *out;
-    bool comma; // a value stands before
+    bool comma;      // a value stands before
+    uint32_t depth;  // of open brackets
+    uint32_t arrays; // bit i: the bracket at depth i is '['
 };
 // key: NULL within an array.
 void json_open(struct json *j, const char *key, char bracket); // '{' or '['

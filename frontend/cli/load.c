@@ -78,6 +78,14 @@ set_dims(struct graph *g, const word_list *dims, struct diag *d)
     return true;
 }
 
+bool
+verify_dims(const struct graph *g, struct diag *d)
+{
+    struct diag inner = {0};
+    return graph_verify(g, &inner) ||
+           diag_set(d, DIAG_INVALID, "with these dims: %s", inner.text);
+}
+
 struct graph *
 load_graph(const char *path, const word_list *dims, struct diag *d)
 {

@@ -153,7 +153,7 @@ print_table(const word_list *names, struct str *out)
 static void
 print_json(const word_list *names, struct str *out)
 {
-    struct json j = {out, false};
+    struct json j = {.out = out};
     json_open(&j, NULL, '[');
     for (uint16_t op = 1; op < OP_COUNT; op++)
         if (is_public(op) && is_wanted(names, op))

@@ -7,7 +7,6 @@
 #include "frontend/cli/translate.h"
 
 #include "ir/literal.h"
-#include "ir/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -256,7 +255,7 @@ settle_dims(struct session *s, const struct request *q)
         }
     bool ok = learn_names(s, source) && check_shapes(s);
     settle_strides(s->g);
-    ok = ok && graph_verify(s->g, &s->d);
+    ok = ok && verify_dims(s->g, &s->d);
     xfree(source);
     return ok;
 }

@@ -1,0 +1,233 @@
+// command.c: the fusec command as its users call it: results on standard output or in files, words
+// on standard error, exit codes.
+#include "frontend/cli/npy.h"
+
+#include "ir/base/str.h"
+#include "ir/text.h"
+
+#include <criterion/criterion.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char dir[] = "/tmp/fusec_command_XXXXXX";
+static struct str said; // by the last command
+
+static void
+setup(void)
+{
+    strcpy(dir + strlen(dir) - 6, "XXXXXX");
+    cr_assert(mkdtemp(dir));
+}
+
+static void
+teardown(void)
+{
+    char command[200];
+    snprintf(command, sizeof command, "rm -r %s", dir);
+    cr_expect_eq(system(command), 0);
+    str_free(&said);
+}
+TestSuite(command, .init = setup, .fini = teardown);
+
+// Runs "fusec ARGUMENTS" in the directory; returns the exit code. What it says on both streams is
+// in `said`.
+static int
+fusec(const char *fmt, ...)
+{
+    struct str command = {0};
+    va_list list;
+    char line[2000];
+    va_start(list, fmt);
+    vsnprintf(line, sizeof line, fmt, list);
+    va_end(list);
+    str_printf(&command, "cd %s && %s %s 2>&1", dir, FUSEC_COMMAND, line);
+    FILE *f = popen(str_text(&command), "r");
+    cr_assert(f);
+    said.n = 0;
+    for (size_t n; (n = fread(line, 1, sizeof line, f)) > 0;)
+        str_addn(&said, line, n);
+    int status = pclose(f);
+    str_free(&command);
+    cr_assert(WIFEXITED(status), "fusec was killed");
+    return WEXITSTATUS(status);
+}
+
+static void
+expect(int line, int code, int want, const char *words)
+{
+    cr_expect_eq(code, want, "line %d: exit code %d: %s", line, code, str_text(&said));
+    cr_expect(strstr(str_text(&said), words), "line %d: '%s' lacks '%s'", line, str_text(&said),
+              words);
+}
+#define EXPECT(code, want, words) expect(__LINE__, code, want, words)
+
+static void
+write_text(const char *name, const char *text)
+{
+    char path[300];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    FILE *f = fopen(path, "w");
+    cr_assert(f && fputs(text, f) >= 0 && !fclose(f));
+}
+
+static void
+write_array(const char *name, uint8_t dtype, uint8_t rank, const int64_t *dim, void *data)
+{
+    char path[300];
+    struct tensor t = {.dtype = dtype, .rank = rank, .data = data};
+    struct diag d = {0};
+    memcpy(t.dim, dim, rank * sizeof *dim);
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    cr_assert(npy_write(path, &t, &d), "%s", d.text);
+}
+
+static struct tensor
+read_array(const char *name)
+{
+    char path[300];
+    struct tensor t;
+    struct diag d = {0};
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    cr_assert(npy_read(path, &t, &d), "%s", d.text);
+    return t;
+}
+
+static void
+write_example(void)
+{
+    float x[6] = {1, -2, 3, -4, 5, -6}, b[3] = {0, 1, 2};
+    write_text("f.fuse", "graph @f(%x: f32[M=2, N=3], %b: f32[N]) {\n"
+                         "  %y = relu (add %x, %b)\n  return y = %y, (sum %y {axes = [1]})\n}\n");
+    write_array("x.npy", DT_f32, 2, (const int64_t[]){2, 3}, x);
+    write_array("b.npy", DT_f32, 1, (const int64_t[]){3}, b);
+}
+
+Test(command, run_computes_files_from_files)
+{
+    const float y[6] = {1, 0, 5, 0, 6, 0}, sums[2] = {6, 6};
+    write_example();
+    for (int eager = 0; eager < 2; eager++) {
+        EXPECT(fusec("run f.fuse --in x=x.npy --in b=b.npy --out y=y.npy --out=out1=s.npy %s",
+                     eager ? "--eager" : ""), 0, "");
+        cr_expect_eq(said.n, 0, "%s", str_text(&said));
+        struct tensor a = read_array("y.npy"), s = read_array("s.npy");
+        cr_expect(a.dtype == DT_f32 && a.rank == 2 && a.dim[0] == 2 && a.dim[1] == 3);
+        cr_expect(s.rank == 1 && s.dim[0] == 2);
+        cr_expect(!memcmp(a.data, y, sizeof y) && !memcmp(s.data, sums, sizeof sums));
+        free(a.data);
+        free(s.data);
+    }
+}
+
+Test(command, run_prints_outputs_that_have_no_file)
+{
+    write_example();
+    EXPECT(fusec("run f.fuse --in x=x.npy --in b=b.npy"), 0,
+           "y: f32[2, 3] = 1.0 0.0 5.0 0.0 6.0 0.0\nout1: f32[2] = 6.0 6.0\n");
+}
+
+Test(command, run_refuses_what_does_not_fit)
+{
+    double wide[3] = {0};
+    float four[4] = {0};
+    write_example();
+    write_array("wide.npy", DT_f64, 1, (const int64_t[]){3}, wide);
+    write_array("four.npy", DT_f32, 1, (const int64_t[]){4}, four);
+    write_text("bad.npy", "no array");
+    EXPECT(fusec("run f.fuse --in x=x.npy"), 1, "@f needs b");
+    EXPECT(fusec("run f.fuse"), 1, "@f needs x, b");
+    EXPECT(fusec("run f.fuse --in x=x.npy --in b=wide.npy"), 1, "f64 was found, input b expects f32");
+    EXPECT(fusec("run f.fuse --in x=b.npy --in b=b.npy"), 1, "rank 1 was found, input x expects 2");
+    EXPECT(fusec("run f.fuse --in x=x.npy --in b=four.npy"), 1,
+           "dim N is 3 in x (axis 1) but 4 in b (axis 0)");
+    EXPECT(fusec("run f.fuse --in x=x.npy --in b=b.npy --dim N=4"), 1, "dim N is 4 by --dim but 3");
+    EXPECT(fusec("run f.fuse --in x=x.npy --in b=bad.npy"), 1, "bad.npy: byte 0: found other bytes");
+    EXPECT(fusec("run f.fuse --in x=x.npy --in b=none.npy"), 1, "none.npy: cannot be opened");
+    EXPECT(fusec("run f.fuse --in x=x.npy --in q=b.npy"), 1, "no input q; it has x, b");
+    EXPECT(fusec("run f.fuse --in x=x.npy --in b=b.npy --out z=z.npy"), 1, "no output z; it has y, out1");
+    EXPECT(fusec("run f.fuse --in x=x.npy --in x=x.npy"), 1, "--in x is given twice");
+    EXPECT(fusec("run f.fuse --in x"), 1, "NAME=FILE was expected");
+    EXPECT(fusec("run f.fuse --in x=x.npy --in b=b.npy --out y=none/y.npy"), 1, "cannot be written");
+}
+
+Test(command, run_tells_indices_out_of_range)
+{
+    int64_t i[2] = {-1, 3};
+    float x[3] = {1, 2, 3};
+    write_text("t.fuse", "graph @t(%x: f32[N=3], %i: i64[M=2]) {\n  return take %x, %i {axis = 0}\n}\n");
+    write_array("x.npy", DT_f32, 1, (const int64_t[]){3}, x);
+    write_array("i.npy", DT_i64, 1, (const int64_t[]){2}, i);
+    EXPECT(fusec("run t.fuse --in x=x.npy --in i=i.npy"), 1, "index was out of range");
+    i[1] = 0;
+    write_array("i.npy", DT_i64, 1, (const int64_t[]){2}, i);
+    EXPECT(fusec("run t.fuse --in x=x.npy --in i=i.npy"), 0, "out0: f32[2] = 3.0 1.0\n");
+}
+
+Test(command, usage_errors_have_words_and_code_2)
+{
+    write_example();
+    EXPECT(fusec(""), 2, "usage: fusec");
+    EXPECT(fusec("frobnicate"), 2, "unknown command 'frobnicate'");
+    EXPECT(fusec("explain f.fuse --colour"), 2, "unknown argument '--colour'");
+    EXPECT(fusec("explain f.fuse g.fuse"), 2, "unknown argument 'g.fuse'");
+    EXPECT(fusec("explain"), 2, "a .fuse file was expected");
+    EXPECT(fusec("explain f.fuse --emit"), 2, "--emit needs a value");
+    EXPECT(fusec("explain f.fuse --emit c"), 2, "one of ir, kernels, llvm, asm, dot");
+    EXPECT(fusec("explain f.fuse --emit ir --json"), 2, "exclude each other");
+    EXPECT(fusec("run f.fuse --threads none"), 2, "a number from 1 to 1024");
+    EXPECT(fusec("bench --filter no_such_workload"), 2, "no workload's name contains");
+    EXPECT(fusec("ops frobnicate"), 2, "no op is called 'frobnicate'");
+    EXPECT(fusec("devices cpu"), 2, "unknown argument 'cpu'");
+    EXPECT(fusec("--help"), 0, "usage: fusec");
+    EXPECT(fusec("--version"), 0, "fusec " FUSEC_VERSION "\n");
+}
+
+Test(command, explain_has_every_form_for_the_device_at_hand)
+{
+    write_example();
+    EXPECT(fusec("--explain f.fuse --dim N=4096"), 0, "3 kernels, 7 array transfers -> 1 kernel, 4");
+    cr_expect(!strchr(str_text(&said), '\033'), "colours that are not for a terminal");
+    EXPECT(fusec("explain f.fuse --dim N=5"), 0, "dims [2, 5]");
+    EXPECT(fusec("explain f.fuse --dim Q=5"), 1, "no dim of @f is called Q; there are M, N");
+    EXPECT(fusec("explain f.fuse --dim N=-1"), 1, "NAME=SIZE was expected");
+    EXPECT(fusec("explain f.fuse --json"), 0, "\"eager_kernels\": 3");
+    EXPECT(fusec("explain f.fuse --emit ir"), 0, "graph @f(%x: f32[2, 3], %b: f32[3])");
+    EXPECT(fusec("explain f.fuse --emit kernels --dim N=4096"), 0, "kernel fused_add_relu_sum_0");
+    EXPECT(fusec("explain f.fuse --emit dot"), 0, "subgraph cluster_0");
+    EXPECT(fusec("explain none.fuse"), 1, "none.fuse: cannot be opened");
+    write_text("broken.fuse", "graph @g(%x: f32[2]) {\n  return sub %x\n}\n");
+    EXPECT(fusec("explain broken.fuse"), 1, "broken.fuse:2:");
+#ifdef FUSEC_LLVM
+    EXPECT(fusec("explain f.fuse --emit llvm"), 0, "define");
+    EXPECT(fusec("explain f.fuse --emit asm"), 0, "kernel:");
+#endif
+}
+
+Test(command, explain_asks_again_what_may_broadcast)
+{
+    write_text("b.fuse", "graph @b(%x: f32[N=4], %y: f32[M=4]) {\n  return add %x, %y\n}\n");
+    EXPECT(fusec("explain b.fuse"), 0, "1 kernel");
+    EXPECT(fusec("explain b.fuse --dim N=5"), 1, "do not broadcast");
+    EXPECT(fusec("explain b.fuse --dim N=5 --dim M=5"), 0, "dims [5]");
+}
+
+Test(command, ops_is_a_reference)
+{
+    EXPECT(fusec("ops softmax"), 0, "softmax x {axis: int}");
+    EXPECT(fusec("ops --json exp"), 0, "\"accuracy\": \"within ");
+}
+
+#ifdef FUSEC_LLVM
+Test(command, bench_measures_a_file)
+{
+    write_example();
+    EXPECT(fusec("bench f.fuse --json --threads 1 --dim N=4096"), 0, "\"workload\": \"f\"");
+    cr_expect(strstr(str_text(&said), "\"kernels\": 1, \"eager_kernels\": 3"), "%s",
+              str_text(&said));
+    EXPECT(fusec("bench none.fuse"), 1, "cannot be opened");
+}
+#endif
