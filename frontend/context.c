@@ -116,6 +116,7 @@ fc_context_new(const fc_options *given, fc_context **out)
     *out = ctx;
     struct diag d = {0};
     ctx->device = device_open(o.device ? o.device : "cpu", (uint32_t)o.threads, &d);
+    report_if_asked(ctx);
     if (ctx->device)
         return FC_OK;
     fc_status s = d.code ? (fc_status)d.code : FC_UNSUPPORTED;

@@ -158,6 +158,10 @@ void context_unlock(fc_context *ctx);
 // Hooks of the command line and of tests. fn sees each plan once, when it is made, under the lock.
 void context_on_plan(fc_context *ctx, void (*fn)(void *user, const struct plan *p), void *user);
 
+// ---- report.c
+
+void report_if_asked(fc_context *ctx); // reports to standard error where FUSEC_EXPLAIN says so
+
 // ---- slot.c
 
 struct slot *slot_find(fc_context *ctx, fc_tensor t); // NULL: not a live handle of ctx

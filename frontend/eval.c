@@ -162,7 +162,7 @@ add_leaf(fc_context *ctx, struct graph *g, const struct value *v, bool literals_
 static struct graph *
 build_graph(fc_context *ctx, bool literals_given, struct diag *d)
 {
-    struct graph *g = graph_new("lazy");
+    struct graph *g = graph_new(ctx->eager ? "eager" : "lazy");
     symtab_free(g->sym);
     g->sym = ctx->sym;
     g->borrow_sym = true;

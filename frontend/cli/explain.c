@@ -1,14 +1,20 @@
 // explain.c: fusec --explain FILE: compiles a graph for the device at hand and says what became of
-// it. Nothing is run.
+// it. Nothing is run. fusec --explain -- PROGRAM: runs a program, whose contexts then report what
+// they compile (frontend/report.c).
 #include "frontend/cli/cli.h"
 #include "frontend/cli/explain.h"
 
 #include "runtime/device.h"
 
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 struct request {
     const char *file, *emit;
     word_list dims;
-    bool json, strict;
+    bool json, strict, program;
     int64_t threads;
 };
 
@@ -16,8 +22,10 @@ static bool
 parse(struct args *a, struct request *q)
 {
     const char *text;
-    while (a->n && !a->failed) {
-        if (args_flag(a, "--json"))
+    while (a->n && !a->failed && !q->program) {
+        if (!q->file && !q->emit && !q->dims.n && args_flag(a, "--"))
+            q->program = true; // the rest is its command line
+        else if (args_flag(a, "--json"))
             q->json = true;
         else if (args_flag(a, "--strict"))
             q->strict = true;
@@ -28,7 +36,7 @@ parse(struct args *a, struct request *q)
         else if (q->file || !(q->file = args_word(a)))
             args_unknown(a);
     }
-    if (!a->failed && !q->file)
+    if (!a->failed && !q->file && !q->program)
         args_fail(a, "a .fuse file was expected");
     if (!a->failed && q->emit && q->json)
         args_fail(a, "--emit and --json exclude each other");
@@ -49,6 +57,24 @@ compile(const struct request *q, const struct target *t, struct diag *d)
     return p;
 }
 
+static int
+explain_program(struct args *a, bool json)
+{
+    if (!a->n)
+        return args_fail(a, "a program was expected after --");
+    struct diag d = {0};
+    if (!setenv("FUSEC_EXPLAIN", json ? "json" : "text", 1)) {
+        char **argv = xcalloc((size_t)a->n + 1, sizeof *argv); // a->at need not end in NULL
+        memcpy(argv, a->at, (size_t)a->n * sizeof *argv);
+        execvp(argv[0], argv);
+        diag_set(&d, DIAG_IO, "%s: %s", argv[0], strerror(errno));
+        xfree(argv);
+    } else {
+        diag_set(&d, DIAG_RESOURCE, "no room in the environment");
+    }
+    return cli_fail(a, &d);
+}
+
 int
 explain_command(struct args *a)
 {
@@ -59,6 +85,8 @@ explain_command(struct args *a)
         vec_free(&q.dims);
         return CLI_USAGE;
     }
+    if (q.program)
+        return explain_program(a, q.json);
     struct device *device = device_open("cpu", (uint32_t)q.threads, &d);
     struct plan *p = device ? compile(&q, &device->target, &d) : NULL;
     bool ok = p;

@@ -12,6 +12,7 @@ static const char help[] =
     "      --json                           one object for programs\n"
     "      --emit ir|kernels|llvm|asm|dot   the texts behind it\n"
     "      --threads N, --strict            as the program would be compiled\n"
+    "  explain [--json] -- PROGRAM ARGS…    runs a program; what it compiles goes to standard error\n"
     "  run FILE                             computes a graph\n"
     "      --in x=x.npy                     an input by name; may repeat\n"
     "      --out y=y.npy                    an output by name (out0, out1 … where it has none)\n"
