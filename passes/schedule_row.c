@@ -1,8 +1,8 @@
 // schedule_row.c: parameters of the row class: P outside, vectors along R.
 //
 // The class can take any body with a reduce domain. Rows of a few vectors are unrolled and held in
-// registers. Longer ones loop over R once a stage, and a value of an earlier stage is either kept in
-// the thread's scratch or computed again: kept where that costs more than about three cheap
+// registers. Longer ones loop over R once a stage, and a value of an earlier stage is either kept
+// in the thread's scratch or computed again: kept where that costs more than a few cheap
 // instructions and the rows fit the second-level cache beside what streams through it.
 //
 // Accumulators over P leave one value a row in shared memory, which bounds P.

@@ -26,8 +26,10 @@
 #include <pthread.h>
 #include <string.h>
 
-static const char pass_pipeline[] =
-    "function(early-cse,loop-mssa(licm),simplifycfg)";
+// Chosen by measurement: code generation takes most of the time (3 to 8 ms for a row kernel, of
+// which 1.3 ms are fixed costs), these passes about 0.8 ms; instcombine and a second early-cse add
+// 0.6 ms and change no inner loop, default<O1> takes 12 ms.
+static const char pass_pipeline[] = "function(early-cse,loop-mssa(licm),simplifycfg)";
 
 static pthread_once_t target_once = PTHREAD_ONCE_INIT;
 
@@ -53,7 +55,7 @@ struct job {
 static bool
 refuse(struct diag *d, const char *doing, char *words)
 {
-    diag_set(d, DIAG_TOOLCHAIN, "LLVM failed while %s: %s", doing, words ? words : "no words given");
+    diag_set(d, DIAG_TOOLCHAIN, "LLVM failed while %s: %s", doing, words ? words : "no words");
     if (words)
         LLVMDisposeMessage(words);
     return false;
@@ -91,9 +93,9 @@ job_machine(struct job *j, const struct target *t)
     LLVMTargetRef target;
     bool ok = !LLVMGetTargetFromTriple(triple, &target, &words);
     if (ok) {
-        j->machine = LLVMCreateTargetMachine(target, triple, t->arch, t->features,
-                                             LLVMCodeGenLevelDefault, LLVMRelocPIC,
-                                             LLVMCodeModelSmall);
+        j->machine =
+            LLVMCreateTargetMachine(target, triple, t->arch, t->features, LLVMCodeGenLevelDefault,
+                                    LLVMRelocPIC, LLVMCodeModelSmall);
         LLVMSetTarget(j->module, triple);
     }
     LLVMDisposeMessage(triple);

@@ -29,8 +29,7 @@ reduce_identity(struct emitter *e, const struct reduce_set *set, struct emit_acc
 // must be strictly better. Elements that equal the identity are therefore never taken: a position
 // that is still the identity's means that all elements equal it, and the first is the result.
 static struct emit_acc
-join_ordered(struct emitter *e, const struct acc *acc, struct emit_acc older,
-             struct emit_acc newer)
+join_ordered(struct emitter *e, const struct acc *acc, struct emit_acc older, struct emit_acc newer)
 {
     if (!acc_is_arg(acc))
         return emit_acc_join(e, acc, RED_LANES, older, newer);
@@ -38,13 +37,13 @@ join_ordered(struct emitter *e, const struct acc *acc, struct emit_acc older,
     const char *lanes = emit_type(e, DT_i64, RED_LANES);
     bool max = acc->op == OP_argmax;
     if (dtype_is_float(acc->dtype)) {
-        const char *beats = emit_op(e, "fcmp %s %s %s, %s", max ? "ugt" : "ult", type, newer.value,
-                                    older.value);
+        const char *beats =
+            emit_op(e, "fcmp %s %s %s, %s", max ? "ugt" : "ult", type, newer.value, older.value);
         const char *number = emit_op(e, "fcmp ord %s %s, %s", type, older.value, older.value);
         take = emit_and_mask(e, RED_LANES, beats, number);
     } else {
-        take = emit_row(e, max ? OP_gt : OP_lt, acc->dtype, RED_LANES, newer.value, older.value,
-                        NULL);
+        take =
+            emit_row(e, max ? OP_gt : OP_lt, acc->dtype, RED_LANES, newer.value, older.value, NULL);
     }
     struct emit_acc r;
     r.value = emit_op(e, "select <%d x i1> %s, %s %s, %s %s", RED_LANES, take, type, newer.value,
@@ -56,7 +55,7 @@ join_ordered(struct emitter *e, const struct acc *acc, struct emit_acc older,
 
 void
 reduce_join(struct emitter *e, const struct reduce_set *set, const struct emit_acc *older,
-         const struct emit_acc *newer, struct emit_acc *out)
+            const struct emit_acc *newer, struct emit_acc *out)
 {
     for (uint32_t i = 0; i < set->n; i++)
         out[i] = join_ordered(e, set->acc[i], older[i], newer[i]);
@@ -189,7 +188,7 @@ slot(struct emitter *e, const struct reduce_set *set, struct field f, const char
 
 void
 reduce_load_slot(struct emitter *e, const struct reduce_set *set, const char *level,
-           struct emit_acc *out)
+                 struct emit_acc *out)
 {
     struct field f[2 * REDUCE_MAX];
     uint32_t n = fields(set, f);
@@ -201,7 +200,7 @@ reduce_load_slot(struct emitter *e, const struct reduce_set *set, const char *le
 
 void
 reduce_store_slot(struct emitter *e, const struct reduce_set *set, const char *level,
-            struct emit_acc *p)
+                  struct emit_acc *p)
 {
     struct field f[2 * REDUCE_MAX];
     uint32_t n = fields(set, f);
@@ -235,8 +234,7 @@ reduce_push(struct emitter *e, const struct reduce_set *set, uint32_t level, con
 }
 
 void
-reduce_pop(struct emitter *e, const struct reduce_set *set, const char *count,
-           struct emit_acc *out)
+reduce_pop(struct emitter *e, const struct reduce_set *set, const char *count, struct emit_acc *out)
 {
     struct emit_acc first[REDUCE_MAX], older[REDUCE_MAX], both[REDUCE_MAX];
     const char *next[EMIT_MAX_CARRY];

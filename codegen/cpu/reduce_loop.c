@@ -8,8 +8,8 @@
 // Few blocks, in a number that the schedule gives: each leaves its result in a slot of its own, and
 // straight-line code joins the slots as the counter would have. Else the counter itself runs.
 //
-// Where every order gives the same bits (maximum, argmax, integers) there are no blocks at all: four
-// neighbouring vectors at once, from end to end.
+// Where every order gives the same bits (maximum, argmax, integers) there are no blocks at all:
+// four neighbouring vectors at once, from end to end.
 #include "codegen/cpu/reduce.h"
 
 #include "ir/base/check.h"

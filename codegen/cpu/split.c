@@ -94,8 +94,8 @@ join_parts(struct split *p, struct emit_scope *row, const char *r)
     const char *u = emit_add(e, first, l.index);
     for (uint32_t i = 0; i < set->n; i++) {
         acc[i] = (struct emit_acc){0};
-        acc[i].value = emit_load_raw(e, set->acc[i]->dtype, RED_LANES, part_at(p, i, false, u),
-                                     NULL, 16);
+        acc[i].value =
+            emit_load_raw(e, set->acc[i]->dtype, RED_LANES, part_at(p, i, false, u), NULL, 16);
         if (acc_is_arg(set->acc[i]))
             acc[i].index = emit_load_raw(e, DT_i64, RED_LANES, part_at(p, i, true, u), NULL, 16);
     }

@@ -5,12 +5,14 @@
 // elements is a scope of its own below the row's: what depends on the row only has been hoisted.
 //
 // Kept values stand in the thread's scratch as whole vectors, also behind the end of the row, so
-// they are read and written without a mask. A row of few vectors is unrolled instead, with one scope
-// a vector for all stages: then everything is kept, in registers, and shared between stages.
+// they are read and written without a mask. A row of few vectors is unrolled instead, with one
+// scope a vector for all stages: then everything is kept, in registers, and shared between stages.
 //
 // R axes that could not be merged are decoded from the flat index of each vector: the last axis
 // along the lanes where its extent is a multiple of 16, else lane by lane, which is slow but right.
 #include "codegen/cpu/stage.h"
+
+#include "codegen/cpu/emit_parts.h"
 
 #include <string.h>
 
@@ -76,9 +78,8 @@ bind_per_lane(struct stages *st, struct emit_scope *s, const char *j)
 {
     struct emitter *e = st->e;
     const char *type = emit_type(e, DT_i64, RED_LANES);
-    const char *flat = emit_op(e, "add %s %s, <i64 0, i64 1, i64 2, i64 3, i64 4, i64 5, i64 6, "
-                                  "i64 7, i64 8, i64 9, i64 10, i64 11, i64 12, i64 13, i64 14, "
-                                  "i64 15>", type, emit_splat_i64(e, j, RED_LANES));
+    const char *first = emit_splat_i64(e, j, RED_LANES);
+    const char *flat = emit_op(e, "add %s %s, %s", type, first, emit_iota(e, RED_LANES));
     for (uint32_t a = st->nr; a-- > 1;) {
         uint32_t axis = st->np + a;
         const char *extent = emit_num(e, e->kernel.axis[axis].extent);

@@ -1,13 +1,14 @@
-// emit_row.c: the row and split classes against the kernel interpreter, bit for bit, on buffers that
-// end or begin at an inaccessible page, all units at once and one by one.
+// emit_row.c: the row and split classes against the kernel interpreter, bit for bit, on buffers
+// that end or begin at an inaccessible page, all units at once and one by one.
 #include "tests/unit/emit_run.h"
 
 typedef bool schedule_fn(const struct kernel *k, const struct target *t, struct schedule *s,
                          uint8_t *why);
 
-static const int64_t extents[] = {1,  2,  3,  4,  5,  7,  8,   9,   11,  13,  15,   16,   17,   23,  31,
-                                  32, 33, 47, 48, 49, 63, 64,  65,  70,  255, 256,  257,  300,  511, 768,
-                                  1023, 1024, 1025, 1279, 1281, 2049, 4096, 4097};
+static const int64_t extents[] = {1,   2,   3,   4,    5,    7,    8,    9,    11,  13,
+                                  15,  16,  17,  23,   31,   32,   33,   47,   48,  49,
+                                  63,  64,  65,  70,   255,  256,  257,  300,  511, 768,
+                                  777, 1023, 1024, 1025, 1279, 1281, 2049, 4096, 4097};
 enum { NEXTENTS = sizeof extents / sizeof *extents };
 
 // Values that show the order of a sum; a few special ones in every 37th.
@@ -23,7 +24,8 @@ fill(const struct kernel *k, uint32_t b, char *at, int64_t n, uint64_t *seed)
         else if (dtype_is_float(dtype))
             bits = scalar_from_double(dtype, x);
         else
-            bits = dtype == DT_bool ? (r & 7) != 0 : scalar_from_int(dtype, (int64_t)(r % 999) - 400);
+            bits = dtype == DT_bool ? (r & 7) != 0
+                                    : scalar_from_int(dtype, (int64_t)(r % 999) - 400);
         scalar_store(dtype, at + i * dtype_size(dtype), bits);
     }
 }
@@ -379,7 +381,8 @@ Test(emit_split, reductions)
     static const int64_t n[] = {131072, 131071, 200000, 300001};
     for (int i = 0; i < 8; i++) {
         struct kernel k;
-        reduction(&k, op[i / 2], i & 1 ? DT_f64 : DT_f32, (struct rows){1 + i % 3, n[i / 2], n[i / 2]});
+        struct rows z = {1 + i % 3, n[i / 2], n[i / 2]};
+        reduction(&k, op[i / 2], i & 1 ? DT_f64 : DT_f32, z);
         check(&k, op_name(op[i / 2]), (struct setup){.class = schedule_split, .finite = i & 1});
     }
 }
