@@ -137,28 +137,30 @@ choose_kept(const struct kernel *k, struct schedule *s)
     xfree(cost);
 }
 
+// Bytes of all buffers.
 static int64_t
-output_bytes(const struct kernel *k)
+touched_bytes(const struct kernel *k)
 {
     int64_t bytes = 0;
     for (uint32_t i = 0; i < k->buffers.n; i++) {
         const struct kernel_buffer *b = &k->buffers.at[i];
-        if (b->role == BUF_OUT)
-            bytes += (b->span_hi - b->span_lo + 1) * dtype_size(b->dtype);
+        bytes += (b->span_hi - b->span_lo + 1) * dtype_size(b->dtype);
     }
     return bytes;
 }
 
+// Stores per element exist, and all run along R.
 static bool
 stores_dense_rows(const struct kernel *k)
 {
-    if (!k->nred)
-        return false;
-    for (uint32_t i = 0; i < k->store.n; i++)
-        if (k->store.at[i].level == LEVEL_ELEM &&
-            k->access.at[k->store.at[i].access].stride[k->naxis - 1] != 1)
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < k->store.n && k->nred; i++) {
+        const struct store *x = &k->store.at[i];
+        if (x->level == LEVEL_ELEM && k->access.at[x->access].stride[k->naxis - 1] != 1)
             return false;
-    return true;
+        n += x->level == LEVEL_ELEM;
+    }
+    return n > 0;
 }
 
 bool
@@ -187,6 +189,6 @@ schedule_row(const struct kernel *k, const struct target *t, struct schedule *s,
     int64_t work = points * (2 + cost / 4);
     s->grain = work < GRAIN_WORK ? (GRAIN_WORK + work - 1) / work : 1;
     s->finish_units = s->shared_scratch_bytes > 0;
-    s->streaming_store = output_bytes(k) > t->llc / 2 && stores_dense_rows(k);
+    s->streaming_store = t->llc > 0 && touched_bytes(k) > t->llc && stores_dense_rows(k);
     return true;
 }
