@@ -18,6 +18,7 @@ enum {
     MAX_VECTORS = 16,        // of a row in registers (one block of the reduction order)
     MAX_BLOCKS = 64,         // of a row that code is specialised for
     MAX_UNROLLED = 220,      // weight of an unrolled row
+    MAX_AHEAD = 256 << 10,   // bytes of a row that is fetched ahead
     KEEP_COST = 6,           // least cost of a value worth keeping
     GATHER_COST = 8,         // a load whose lanes are not neighbours
     GRAIN_WORK = 1 << 17,    // least cost given to a thread
@@ -149,6 +150,17 @@ touched_bytes(const struct kernel *k)
     return bytes;
 }
 
+// Bytes that a row loads per pass over it.
+static int64_t
+row_bytes(const struct kernel *k)
+{
+    int64_t bytes = 0;
+    for (uint32_t i = 1; i < k->inst.n; i++)
+        if (k->inst.at[i].op == OP_load && k->inst.at[i].level == LEVEL_ELEM)
+            bytes += dtype_size(k->inst.at[i].dtype);
+    return bytes * kernel_points(k, AXIS_R);
+}
+
 // Stores per element exist, and all run along R.
 static bool
 stores_dense_rows(const struct kernel *k)
@@ -189,6 +201,9 @@ schedule_row(const struct kernel *k, const struct target *t, struct schedule *s,
     int64_t work = points * (2 + cost / 4);
     s->grain = work < GRAIN_WORK ? (GRAIN_WORK + work - 1) / work : 1;
     s->finish_units = s->shared_scratch_bytes > 0;
-    s->streaming_store = t->llc > 0 && touched_bytes(k) > t->llc && stores_dense_rows(k);
+    int64_t bytes = touched_bytes(k);
+    s->streaming_store = t->llc > 0 && bytes > t->llc / 4 * 3 && stores_dense_rows(k);
+    bool small_rows = row_bytes(k) <= MAX_AHEAD && !s->tile[ROW_TILE_VECTORS];
+    s->prefetch = k->nstage > 1 && small_rows && bytes > t->l2 * (int64_t)t->units;
     return true;
 }

@@ -43,6 +43,20 @@ resolve(struct emitter *e, struct emit_scope *s, uint32_t inst, void *user)
     return emit_load_raw(e, in->dtype, RED_LANES, scratch_at(st, inst), NULL, 16);
 }
 
+// Of the stages after the first, the one with most to compute per element.
+static uint32_t
+dearest_stage(const struct kernel *k)
+{
+    uint32_t cost[UINT8_MAX + 1] = {0}, best = 0;
+    for (uint32_t i = 1; i < k->inst.n; i++)
+        if (k->inst.at[i].level == LEVEL_ELEM)
+            cost[k->inst.at[i].stage] += row_inst_cost(k, i);
+    for (uint32_t s = 1; s < k->nstage; s++)
+        if (!best || cost[s] > cost[best])
+            best = s;
+    return best;
+}
+
 void
 stages_begin(struct stages *st, struct emitter *e)
 {
@@ -60,6 +74,8 @@ stages_begin(struct stages *st, struct emitter *e)
         st->kept_at[i] = at;
         at += (vectors * RED_LANES * dtype_size(k->inst.at[i].dtype) + 63) & ~(int64_t)63;
     }
+    if (e->sched->prefetch && st->np)
+        st->prefetch_stage = dearest_stage(k);
     e->resolve = resolve;
     e->user = st;
 }
@@ -173,6 +189,24 @@ sinks(struct stages *st, struct emit_scope *s, const struct emit_acc *in, struct
     }
 }
 
+// Memory is idle while a row's later stages work from the caches, and hardware does not see the
+// next row coming: the stage that computes most asks for what the first one will load then.
+static void
+prefetch_next_row(struct stages *st, struct emit_scope *s)
+{
+    struct emitter *e = st->e;
+    const struct kernel *k = &e->kernel;
+    for (uint32_t i = 1; i < k->inst.n; i++) {
+        const struct inst *in = &k->inst.at[i];
+        if (in->op != OP_load || in->stage || in->level != LEVEL_ELEM || in->a)
+            continue;
+        const struct access *x = &k->access.at[in->aux];
+        int64_t row = x->stride[st->np - 1] * dtype_size(x->dtype);
+        if (row && x->stride[k->naxis - 1] == 1)
+            emit_prefetch(e, emit_ptr(e, emit_address(e, s, in->aux), emit_num(e, row), "i8"));
+    }
+}
+
 static void
 vector_at(struct stages *st, const char *j, const char *mask, const struct emit_acc *in,
           struct emit_acc *out, uint32_t store_flags)
@@ -181,6 +215,8 @@ vector_at(struct stages *st, const char *j, const char *mask, const struct emit_
     s.mask = mask;
     st->at = j;
     stages_bind(st, &s, j);
+    if (st->prefetch_stage && st->stage == st->prefetch_stage && !mask)
+        prefetch_next_row(st, &s);
     sinks(st, &s, in, out, store_flags);
 }
 

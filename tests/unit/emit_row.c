@@ -59,6 +59,13 @@ streaming(struct schedule *s)
 }
 
 static void
+fetching_ahead(struct schedule *s) // past the last row, too
+{
+    in_loops(s);
+    s->prefetch = 1;
+}
+
+static void
 nothing_known(struct schedule *s)
 {
     in_loops(s);
@@ -297,6 +304,18 @@ Test(emit_row, streaming_stores)
         struct kernel k;
         softmax(&k, (struct rows){3, n[i / 2], i & 1 ? n[i / 2] + 5 : (n[i / 2] + 31) / 32 * 32});
         check(&k, "softmax", (struct setup){.class = schedule_row, .edit = streaming});
+    }
+}
+
+Test(emit_row, prefetch)
+{
+    static const int64_t n[] = {64, 70, 1024, 2100};
+    for (int i = 0; i < 4; i++) {
+        struct kernel k;
+        softmax(&k, (struct rows){3, n[i], n[i]});
+        check(&k, "softmax", (struct setup){.class = schedule_row, .edit = fetching_ahead});
+        norm(&k, (struct rows){2, n[i], n[i] + 3});
+        check(&k, "norm", (struct setup){.class = schedule_row, .edit = fetching_ahead});
     }
 }
 
