@@ -155,8 +155,13 @@ simpler_view(struct pass *p, ref r, ref a)
     if (n->op == OP_permute && x->op == OP_permute) {
         const int64_t *outer = graph_attr(p->src, r), *inner = graph_attr(p->dst, a);
         int64_t attr[MAX_RANK + 1] = {outer[0]};
-        for (int64_t i = 0; i < outer[0]; i++)
+        bool identity = true;
+        for (int64_t i = 0; i < outer[0]; i++) {
             attr[1 + i] = inner[1 + outer[1 + i]];
+            identity &= attr[1 + i] == i;
+        }
+        if (identity)
+            return x->in[0];
         return pass_op(p, OP_permute, &x->in[0], 1, attr, (uint32_t)outer[0] + 1);
     }
     return (ref){0};

@@ -4,8 +4,9 @@
 // A reduction over several runs of axes goes innermost run first; axes of size 1 never separate
 // runs. A reduction of at most UNROLL elements becomes elementwise ops over slices, joined as the
 // lanes of ir/kernel.h's order are (l with l + 8, l + 4, l + 2, l + 1), so its bits are those of
-// the reduction; fusion then sees a pointwise expression. All of this depends on logical shapes
-// alone, never on what surrounds the op.
+// the reduction; fusion then sees a pointwise expression. Not so over the results of another
+// reduction, which become an accumulator over P instead. The order of additions depends on logical
+// shapes alone, never on what surrounds the op.
 #include "passes/pass.h"
 
 #include "ir/base/check.h"
@@ -55,13 +56,31 @@ unrolled(struct pass *p, uint16_t op, ref a, uint32_t axis, int64_t n)
     return lane[0];
 }
 
+// Whether a is computed, elementwise, from a reduction or contraction. Bounded: far away counts as no.
+static bool
+follows_reduction(const struct pass *p, ref a)
+{
+    enum { REACH = 64 };
+    ref stack[REACH];
+    uint32_t n = 0;
+    stack[n++] = a;
+    for (uint32_t steps = 0; n && steps < REACH; steps++) {
+        const struct node *x = graph_node(p->dst, stack[--n]);
+        if (op_is(x->op, OPK_REDUCE) || op_is(x->op, OPK_CONTRACT))
+            return true;
+        for (uint32_t i = 0; i < x->nin && x->nin <= 4 && n < REACH; i++)
+            stack[n++] = x->in[i];
+    }
+    return false;
+}
+
 static ref
 one_run(struct pass *p, uint16_t op, ref a, const int64_t *axes, uint32_t naxes)
 {
     int64_t n = 1;
     for (uint32_t i = 0; i < naxes; i++)
         n *= extent(p, a, axes[i]);
-    if (n > UNROLL || n == 0 || !op_table[op].combine)
+    if (n > UNROLL || n == 0 || !op_table[op].combine || (n > 1 && follows_reduction(p, a)))
         return pass_reduce(p, op, a, axes, naxes, true);
     for (uint32_t i = 1; i < naxes; i++) // several tiny axes: as one
         if (extent(p, a, axes[i]) > 1 && n > extent(p, a, axes[i]))

@@ -228,8 +228,8 @@ add_boundaries(struct fuser *f, struct plan *p, const uint32_t *launch_of)
             if (f->group.at[to].dead || to == h->group || to == seen || f->group.at[h->group].dead)
                 continue;
             seen = to;
-            uint8_t reason = refusal_between(f, &index, h->group, to,
-                                             h->reason ? h->reason : otherwise);
+            uint8_t reason = h->reason ? h->reason
+                                       : refusal_between(f, &index, h->group, to, otherwise);
             struct boundary b = {reason, launch_of[h->group], launch_of[to], 2 * hero_bytes(f, h),
                                  NULL};
             b.node = arena_printf(&p->mem, "%s@%u", op_name(graph_node(f->g, h->node)->op),
