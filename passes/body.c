@@ -237,6 +237,7 @@ emit_load(struct body *b, ref node, ref stored, uint32_t hero, const struct imap
         in.a = m->index;
         in.c = m->check;
         in.bits = (uint64_t)gather;
+        b->origin = b->k->inst.at[m->check].origin; // whose indices are out of range, if they are
     }
     return add_inst(b, in);
 }
