@@ -1,8 +1,9 @@
 // copy.c: measures copy bandwidth. What a kernel moves is compared with the fastest of three ways
 // to copy as much: memcpy (which may switch to streaming stores by its own rules), a loop of vector
 // loads and stores, and one whose stores pass the caches by. Each way has its best of several
-// rounds; a copy takes the next of the buffers, so with enough of them nothing is left in the caches
-// from the one before. A round repeats small copies until the clock's resolution does not matter.
+// rounds; a copy takes the next of the buffers, so with enough of them nothing is left in the
+// caches from the one before. A round repeats small copies until the clock's resolution does not
+// matter.
 #include "runtime/target.h"
 
 #include "ir/base/mem.h"
@@ -170,7 +171,8 @@ cpu_copy_gbps_among(int64_t bytes, uint32_t threads, int64_t pairs)
 {
     bytes = round_up(bytes);
     int64_t all = pairs * 2 * bytes;
-    char *memory = mmap(NULL, (size_t)all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *memory = mmap(NULL, (size_t)all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                        -1, 0);
     if (memory == MAP_FAILED)
         return 0;
     madvise(memory, (size_t)all, MADV_HUGEPAGE);

@@ -1,4 +1,4 @@
-// args.c: the command line's arguments, one at a time from the front, and the ways out of a command.
+// args.c: the command line's arguments, one at a time from the front; the ways out of a command.
 #include "frontend/cli/cli.h"
 
 #include <errno.h>

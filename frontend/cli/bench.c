@@ -1,5 +1,6 @@
-// bench.c: fusec bench [FILE…]: eager against compiled. Without files: the standard workloads, whose
-// graphs are found in the source tree that this command was built from, or where it was installed.
+// bench.c: fusec bench [FILE…]: eager against compiled. Without files: the standard workloads,
+// whose graphs are found in the source tree that this command was built from, or where it was
+// installed.
 #include "frontend/cli/bench.h"
 
 #include "frontend/cli/translate.h"

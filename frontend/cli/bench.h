@@ -8,6 +8,7 @@
 
 struct measurement { // times of one call in microseconds, medians and minima
     const char *workload;
+    char device[64];
     uint32_t threads;
     double eager_us, eager_min_us;
     double compiled_us, compiled_min_us; // the graph rebuilt, looked up and run

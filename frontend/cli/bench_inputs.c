@@ -1,7 +1,7 @@
-// bench_inputs.c: inputs of benchmarks. Random bits are SplitMix64 of a counter (Steele, Lea, Flood,
-// OOPSLA 2014), so an element depends on its place and the input's number alone; normal numbers come
-// from pairs of uniform ones (Box, Muller, "A note on the generation of random normal deviates",
-// 1958).
+// bench_inputs.c: inputs of benchmarks. Random bits are SplitMix64 of a counter (Steele, Lea,
+// Flood, OOPSLA 2014), so an element depends on its place and the input's number alone; normal
+// numbers come from pairs of uniform ones (Box, Muller, "A note on the generation of random normal
+// deviates", 1958).
 #include "frontend/cli/bench.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 // bench_measure.c: measures one workload: eager, compiled and the plan alone.
 //
-// Eager and compiled make the same calls of the public interface, in an eager and in a lazy context;
+// Eager and compiled make the same calls of the public interface, in an eager and a lazy context;
 // the third way runs the plan without the interface. They take turns, ABC CBA ABC …, so that what
 // the machine does meanwhile hits all alike; each turn is a batch of calls long enough for the
 // clock. Small workloads keep their arrays, which then stay in the caches. Larger ones go round
@@ -356,6 +356,7 @@ fill_in(struct bench *b, struct samples *s, struct measurement *m)
 {
     double least, saved;
     m->threads = b->device->target.units;
+    memcpy(m->device, b->device->name, sizeof m->device);
     m->eager_us = median(s->time[0], s->n, &m->eager_min_us);
     m->compiled_us = median(s->time[1], s->n, &m->compiled_min_us);
     m->replay_us = median(s->time[2], s->n, &m->replay_min_us);

@@ -35,8 +35,8 @@ bench_note(const struct measurement *m, struct str *out)
 {
     if (m->copy_gbps > 0 && m->gbps > believable * m->copy_gbps)
         str_printf(out,
-                   "%s: %.2f GB/s are %.0f %% of the copy bandwidth; above 103 %% something is wrong "
-                   "with the bench\n",
+                   "%s: %.2f GB/s are %.0f %% of the copy bandwidth; above 103 %% something is "
+                   "wrong with the bench\n",
                    m->workload, m->gbps, 100 * m->gbps / m->copy_gbps);
 }
 
@@ -45,7 +45,7 @@ add_row(const struct measurement *m, struct json *j)
 {
     json_open(j, NULL, '{');
     json_text(j, "workload", m->workload);
-    json_text(j, "device", "cpu");
+    json_text(j, "device", m->device);
     json_int(j, "threads", m->threads);
     json_number(j, "eager_us", m->eager_us, 3);
     json_number(j, "eager_min_us", m->eager_min_us, 3);

@@ -18,7 +18,8 @@ static const char help[] =
     "      --out y=y.npy                    an output by name (out0, out1 … where it has none)\n"
     "      --eager                          op by op instead of fused\n"
     "      --dim N=4096, --threads N, --strict\n"
-    "  bench [FILE…]                        eager against compiled; no file: the standard workloads\n"
+    "  bench [FILE…]                        eager against compiled, by default the standard\n"
+    "                                       workloads\n"
     "      --filter NAME                    only workloads whose name contains NAME\n"
     "      --scale K                        the first named dim times K\n"
     "      --threads N, --json\n"
@@ -26,8 +27,8 @@ static const char help[] =
     "  devices [--json]                     the devices and how fast they copy\n"
     "  --version, --help\n"
     "\n"
-    "FILE is a graph in .fuse form; - is standard input. Exit codes: 0 done, 1 the input is wrong,\n"
-    "2 the command line is wrong, 3 the machine could not do it.\n";
+    "FILE is a graph in .fuse form; - is standard input. Exit codes: 0 done, 1 the input is\n"
+    "wrong, 2 the command line is wrong, 3 the machine could not do it.\n";
 
 static const struct {
     const char *name;

@@ -95,6 +95,9 @@ add_entry(uint16_t op, bool colour, struct str *out)
     add_operands(op, out);
     if (attributes.n)
         str_printf(out, "%s{%s}", op_table[op].arity ? " " : "", str_text(&attributes));
+    const char *text = strstr(op_name(op), "_reduce");
+    if (text)
+        str_printf(out, " (in .fuse text: %.*s)", (int)(text - op_name(op)), op_name(op));
     str_printf(out, "\n      %s\n      dtypes: %s; result: ", op_table[op].doc, dtype_words(op));
     add_accuracy(op, out);
     str_addc(out, '\n');

@@ -171,7 +171,8 @@ static void
 source_words(const struct dim_source *s, char words[160])
 {
     if (s->input)
-        snprintf(words, 160, "%" PRId64 " in %.80s (axis %" PRIu32 ")", s->value, s->input, s->axis);
+        snprintf(words, 160, "%" PRId64 " in %.80s (axis %" PRIu32 ")", s->value, s->input,
+                 s->axis);
     else
         snprintf(words, 160, "%" PRId64 " by --dim", s->value);
 }
@@ -229,7 +230,8 @@ check_shapes(struct session *s)
             struct str text = {0};
             sym_print(g->sym, shape->dim[a], &text);
             diag_set(&s->d, DIAG_INVALID,
-                     "input %s: axis %" PRIu32 " has size %" PRId64 ", %s%s%" PRId64 " was expected",
+                     "input %s: axis %" PRIu32 " has size %" PRId64 ", %s%s%" PRId64
+                     " was expected",
                      g->inputs.at[i].name, a, s->array[i].dim[a],
                      sym_is_num(shape->dim[a]) ? "" : str_text(&text),
                      sym_is_num(shape->dim[a]) ? "" : " = ", dim_of(g, shape, a));

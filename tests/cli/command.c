@@ -140,25 +140,30 @@ Test(command, run_refuses_what_does_not_fit)
     write_text("bad.npy", "no array");
     EXPECT(fusec("run f.fuse --in x=x.npy"), 1, "@f needs b");
     EXPECT(fusec("run f.fuse"), 1, "@f needs x, b");
-    EXPECT(fusec("run f.fuse --in x=x.npy --in b=wide.npy"), 1, "f64 was found, input b expects f32");
+    EXPECT(fusec("run f.fuse --in x=x.npy --in b=wide.npy"), 1,
+           "f64 was found, input b expects f32");
     EXPECT(fusec("run f.fuse --in x=b.npy --in b=b.npy"), 1, "rank 1 was found, input x expects 2");
     EXPECT(fusec("run f.fuse --in x=x.npy --in b=four.npy"), 1,
            "dim N is 3 in x (axis 1) but 4 in b (axis 0)");
     EXPECT(fusec("run f.fuse --in x=x.npy --in b=b.npy --dim N=4"), 1, "dim N is 4 by --dim but 3");
-    EXPECT(fusec("run f.fuse --in x=x.npy --in b=bad.npy"), 1, "bad.npy: byte 0: found other bytes");
+    EXPECT(fusec("run f.fuse --in x=x.npy --in b=bad.npy"), 1,
+           "bad.npy: byte 0: found other bytes");
     EXPECT(fusec("run f.fuse --in x=x.npy --in b=none.npy"), 1, "none.npy: cannot be opened");
     EXPECT(fusec("run f.fuse --in x=x.npy --in q=b.npy"), 1, "no input q; it has x, b");
-    EXPECT(fusec("run f.fuse --in x=x.npy --in b=b.npy --out z=z.npy"), 1, "no output z; it has y, out1");
+    EXPECT(fusec("run f.fuse --in x=x.npy --in b=b.npy --out z=z.npy"), 1,
+           "no output z; it has y, out1");
     EXPECT(fusec("run f.fuse --in x=x.npy --in x=x.npy"), 1, "--in x is given twice");
     EXPECT(fusec("run f.fuse --in x"), 1, "NAME=FILE was expected");
-    EXPECT(fusec("run f.fuse --in x=x.npy --in b=b.npy --out y=none/y.npy"), 1, "cannot be written");
+    EXPECT(fusec("run f.fuse --in x=x.npy --in b=b.npy --out y=none/y.npy"), 1,
+           "cannot be written");
 }
 
 Test(command, run_tells_indices_out_of_range)
 {
     int64_t i[2] = {-1, 3};
     float x[3] = {1, 2, 3};
-    write_text("t.fuse", "graph @t(%x: f32[N=3], %i: i64[M=2]) {\n  return take %x, %i {axis = 0}\n}\n");
+    write_text("t.fuse", "graph @t(%x: f32[N=3], %i: i64[M=2]) {\n"
+                         "  return take %x, %i {axis = 0}\n}\n");
     write_array("x.npy", DT_f32, 1, (const int64_t[]){3}, x);
     write_array("i.npy", DT_i64, 1, (const int64_t[]){2}, i);
     EXPECT(fusec("run t.fuse --in x=x.npy --in i=i.npy"), 1, "index was out of range");
@@ -189,7 +194,8 @@ Test(command, usage_errors_have_words_and_code_2)
 Test(command, explain_has_every_form_for_the_device_at_hand)
 {
     write_example();
-    EXPECT(fusec("--explain f.fuse --dim N=4096"), 0, "3 kernels, 7 array transfers -> 1 kernel, 4");
+    EXPECT(fusec("--explain f.fuse --dim N=4096"), 0,
+           "3 kernels, 7 array transfers -> 1 kernel, 4");
     cr_expect(!strchr(str_text(&said), '\033'), "colours that are not for a terminal");
     EXPECT(fusec("explain f.fuse --dim N=5"), 0, "dims [2, 5]");
     EXPECT(fusec("explain f.fuse --dim Q=5"), 1, "no dim of @f is called Q; there are M, N");

@@ -1,4 +1,5 @@
-// npy_fuzz.c: any bytes are a .npy array or an error in words; an array's data lies within the bytes.
+// npy_fuzz.c: any bytes are a .npy array or an error in words; an array's data lies within the
+// bytes.
 #include "frontend/cli/npy.h"
 
 #include "ir/base/check.h"

@@ -1,5 +1,5 @@
-// kinds.c: the table of golden kinds. A new one is a function and a row. What depends on a device is
-// made for one that does not exist, the same on every machine.
+// kinds.c: the table of golden kinds. A new one is a function and a row. What depends on a device
+// is made for one that does not exist, the same on every machine.
 #include "tests/golden/kinds.h"
 
 #include "frontend/cli/explain.h"

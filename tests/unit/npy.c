@@ -69,7 +69,7 @@ Test(npy, reads_what_numpy_writes)
 {
     struct tensor t;
     for (int version = 1; version <= 3; version++) {
-        accepts(__LINE__, version, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }  \n",
+        accepts(__LINE__, version, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } \n",
                 24, &t);
         cr_expect(t.dtype == DT_f32 && t.rank == 2 && t.dim[0] == 2 && t.dim[1] == 3);
         cr_expect(t.stride[0] == 3 && t.stride[1] == 1);
@@ -98,7 +98,8 @@ Test(npy, every_dtype_and_rank_reads_back)
             for (int64_t i = 0; i < tensor_count(&want) * dtype_size(dtype); i++)
                 str_addc(&s, (char)i);
             cr_assert(parse(&s, &t, &d), "%s rank %d: %s", dtype_name(dtype), rank, d.text);
-            cr_expect(t.dtype == dtype && t.rank == rank && !memcmp(t.dim, dim, rank * sizeof *dim));
+            cr_expect(t.dtype == dtype && t.rank == rank);
+            cr_expect(!memcmp(t.dim, dim, rank * sizeof *dim));
             str_free(&s);
         }
 }
@@ -107,7 +108,7 @@ Test(npy, every_dtype_and_rank_reads_back)
 
 Test(npy, malformed_headers_are_refused_in_words)
 {
-    REFUSES(HEAD "'shape': (2, 3), ", 24, "found the end of the header, expected '}' or a quoted key");
+    REFUSES(HEAD "'shape': (2, 3), ", 24, "the end of the header, expected '}' or a quoted key");
     REFUSES(HEAD "'shape': (2 3)}", 24, "found '3', expected ',' or ')'");
     REFUSES(HEAD "'shape': (4)}", 16, "a number in brackets");
     REFUSES(HEAD "'shape': (-1,)}", 4, "found '-', expected a size");
