@@ -160,7 +160,7 @@ struct schedule {
                         // contract: 1: m and n (and so a and b) change roles
     uint8_t rows;       // contract: the register tile is rows x (unroll vectors of vec lanes)
     uint8_t pack;       // contract: 1: a is packed, 2: b is packed
-    uint16_t tile[3];   // column: strip width; contract: mc, nc, kc; pointwise transposed: tile
+    uint16_t tile[3];   // column: strip width, rows if few; contract: mc, nc, kc; pointwise transposed: tile
     int64_t chunk;      // elements of the vector axis per task unit (a multiple of vec)
     int64_t units;      // task units: the range that threads divide among themselves
     int64_t grain;      // least units a thread takes

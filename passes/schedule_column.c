@@ -13,10 +13,12 @@
 #include "passes/column_keep.h"
 #include "passes/plan.h"
 
-enum { MAX_STRIP = 512, SCRATCH_LIMIT = 256 << 10, KEEP_VECTORS = 4, PREFETCH_ROWS = 32 };
+enum { MAX_STRIP = 512, SCRATCH_LIMIT = 256 << 10, KEEP_VECTORS = 4, PREFETCH_ROWS = 32,
+       FEW_INSTS = 400 };
 static const int64_t byte_weight_percent = 270, grain_weight = 160000;
 
 struct column_cost {
+    int64_t insts;            // of the element level, expanded
     int64_t ops, bytes;       // per element: op costs; bytes of one pass over the loads, and stores
     int64_t passes;           // stages that read elements
     int64_t slot_column;      // bytes of accumulators per column, all 16 lanes, greatest stage
@@ -77,6 +79,7 @@ column_cost(const struct kernel *body)
         c.width = dtype_size(in->dtype) > c.width ? dtype_size(in->dtype) : c.width;
         if (in->level != LEVEL_ELEM)
             continue;
+        c.insts++;
         c.ops += op_table[in->op].cost;
         if (in->op == OP_load)
             c.bytes += dtype_size(in->dtype);
@@ -208,6 +211,8 @@ schedule_column(const struct kernel *k, const struct target *t, struct schedule 
     int64_t traffic = outer * rows * columns * c.bytes;
     s->prefetch = c.passes > 1 && traffic > t->l2 ? PREFETCH_ROWS : 0;
     s->streaming_store = t->llc > 0 && traffic > t->llc / 2 && elements_run_along(k, axis);
+    if (rows >= 1 && rows <= RED_LANES && rows * c.insts <= FEW_INSTS)
+        s->tile[1] = (uint16_t)rows;
     s->tile[0] = (uint16_t)strip;
     s->chunk = strip;
     s->units = outer * ((columns + strip - 1) / strip);

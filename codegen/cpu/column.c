@@ -10,6 +10,8 @@
 // stored once for them. A block's first group starts from the identity instead of what the slot
 // holds; blocks shorter than a group are cleared first.
 //
+// At most 16 rows (`tile[1]`) go another way: column_few.c.
+//
 // Results, and values of the row level that elements need, wait in scratch arrays of one strip.
 // Elements needed again in a later stage are kept in scratch where the schedule says so, else
 // computed again (their loads hit the second-level cache: strips are narrow enough for that).
@@ -48,11 +50,8 @@ store_array(struct column *c, const char *base, int64_t byte, const char *index,
 
 // ---- loops along the strip
 
-typedef void along(struct column *c, void *arg, const char *mask);
-
-// f for each vector of the strip: c->local and c->global are its first column.
-static void
-each_column(struct column *c, along *f, void *arg)
+void
+column_each(struct column *c, along_strip *f, void *arg)
 {
     struct emitter *e = c->e;
     struct emit_loop l;
@@ -70,7 +69,7 @@ each_column(struct column *c, along *f, void *arg)
     emit_endif(e, end);
 }
 
-static struct emit_scope
+struct emit_scope
 column_scope(struct column *c, struct emit_scope *up, const char *mask)
 {
     struct emit_scope s = emit_scope(c->e, up, c->vec);
@@ -333,7 +332,7 @@ emit_some_rows(struct column *c, struct rows *r, const char *j, uint32_t n)
         emit_hoist(e, &r->scope[u], NULL, UINT32_MAX);
     }
     if (!c->aligned || !stage_stores_elements(c)) {
-        each_column(c, emit_elements, r);
+        column_each(c, emit_elements, r);
         return;
     }
     const char *stream = emit_label(e, "stream"), *plain = emit_label(e, "plain");
@@ -341,11 +340,11 @@ emit_some_rows(struct column *c, struct rows *r, const char *j, uint32_t n)
     emit_branch(e, c->aligned, stream, plain);
     emit_place(e, stream);
     c->store_flags = EMIT_NONTEMPORAL;
-    each_column(c, emit_elements, r);
+    column_each(c, emit_elements, r);
     c->store_flags = 0;
     emit_jump(e, done);
     emit_place(e, plain);
-    each_column(c, emit_elements, r);
+    column_each(c, emit_elements, r);
     emit_jump(e, done);
     emit_place(e, done);
 }
@@ -404,7 +403,7 @@ emit_reduction(struct column *c)
     emit_loop_close(e, &l, &next);
     const char *top = emit_op(e, "sub nsw i64 %s, 1", level);
     fold_slots(c, top, top);
-    each_column(c, finish_column, NULL);
+    column_each(c, finish_column, NULL);
 }
 
 // A stage that only stores elements.
@@ -465,7 +464,7 @@ emit_stage(struct column *c, uint32_t stage)
             c->acc[c->nacc++] = &k->acc.at[i];
     column_place_slots(c);
     if (stage_has_row_values(c))
-        each_column(c, emit_row_values, NULL);
+        column_each(c, emit_row_values, NULL);
     if (c->nacc)
         emit_reduction(c);
     else if (stage_stores_elements(c))
@@ -527,7 +526,7 @@ cpu_column(struct emitter *e)
     struct column c;
     if (!column_layout(&c, e))
         return false;
-    e->resolve = read_strip;
+    e->resolve = e->sched->tile[1] ? NULL : read_strip; // few rows: all is in registers
     e->user = &c;
     emit_function(e, "kernel");
     struct emit_scope all = emit_scope(e, NULL, 1);
@@ -538,7 +537,9 @@ cpu_column(struct emitter *e)
     struct emit_scope unit = emit_scope(e, &all, 1);
     c.unit = &unit;
     emit_unit(&c, l.index);
-    for (uint32_t s = 0; s < e->kernel.nstage; s++)
+    if (e->sched->tile[1])
+        column_few(&c);
+    for (uint32_t s = 0; s < e->kernel.nstage && !e->sched->tile[1]; s++)
         emit_stage(&c, s);
     emit_loop_close(e, &l, NULL);
     if (e->sched->streaming_store)

@@ -13,9 +13,9 @@ scheduled(const struct kernel *k, const struct target *t)
 }
 
 static void
-run_column(struct kernel *k, const char *what)
+run_column_on(struct kernel *k, const char *what, struct target target)
 {
-    struct run_options o = {.target = host_target(), .seed = 11, .what = what};
+    struct run_options o = {.target = target, .seed = 11, .what = what};
     struct schedule s = scheduled(k, &o.target);
     k->cls = CLASS_COLUMN;
     run_scheduled(k, &s, &o);
@@ -24,8 +24,15 @@ run_column(struct kernel *k, const char *what)
     s.prefetch = s.prefetch ? 0 : 3;
     s.streaming_store = !s.streaming_store;
     s.keep[0] = 0;
+    s.tile[1] = 0; // few rows as if they were many
     run_scheduled(k, &s, &o);
     kernel_free_body(k);
+}
+
+static void
+run_column(struct kernel *k, const char *what)
+{
+    run_column_on(k, what, host_target());
 }
 
 // A matrix [columns] over [rows], stored row by row: P is the columns, R the rows.
@@ -93,6 +100,28 @@ Test(emit_column, widths)
         check_reduction(n % 2 ? OP_sum : OP_max_reduce, n % 3 ? DT_f32 : DT_i8, 40, n);
     check_reduction(OP_sum, DT_f32, 33, 1100); // several strips, the last a narrow one
     check_reduction(OP_all, DT_u8, 33, 1100);
+}
+
+Test(emit_column, few_rows)
+{
+    for (int64_t n = 1; n <= 17; n++) {
+        check_reduction(OP_sum, DT_f32, n, 20 + n);
+        check_reduction(OP_argmin, n % 2 ? DT_f32 : DT_i16, n, 16);
+    }
+}
+
+Test(emit_column, vectors_of_256_and_128_bits)
+{
+    for (int wide = 0; wide < 2; wide++)
+        for (int64_t rows = 7; rows < 300; rows += 133) {
+            struct kernel k;
+            uint32_t x = begin_matrix(&k, rows, 21, DT_f16);
+            uint32_t s = kb_reduce(&k, OP_sum, kb_op(&k, OP_cast, DT_f32, x, 0, 0), OVER_R);
+            uint32_t out = kb_buffer(&k, DT_f16, BUF_OUT);
+            s = kb_op(&k, OP_cast, DT_f16, s, 0, 0);
+            kb_store(&k, s, kb_access(&k, out, 0, (int64_t[]){1, 0}));
+            run_column_on(&k, wide ? "avx2" : "sse2", plain_target(wide));
+        }
 }
 
 // softmax over axis 0: two reductions, elements stored at stage 2.
