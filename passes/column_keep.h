@@ -1,5 +1,5 @@
-// column_keep.h: which element values a column kernel of several stages holds in scratch memory from
-// the stage that computes them to those that need them again.
+// column_keep.h: which element values a column kernel of several stages holds in scratch memory
+// from the stage that computes them to those that need them again.
 #ifndef FUSEC_PASSES_COLUMN_KEEP_H
 #define FUSEC_PASSES_COLUMN_KEEP_H
 

@@ -1,12 +1,13 @@
 // schedule_column.c: strips of kernels that reduce over R with the last P axis along memory.
 //
 // A strip's accumulators (16 lanes, per level of the block counter) are scratch memory, at most
-// 256 KiB of it, and those of the current block should stay in the first-level cache. Wide strips are
-// better: each row of a strip is a run of memory. Kernels of several stages need their elements
-// several times: where a strip of 4 vectors and all rows fits, they are kept in scratch too. Else
-// they are read again: strips whose rows are a line or two would stay in a cache, but cost more in
-// page and cache conflicts than is saved (4096 x 4096 softmax: 16 columns 16 ms, 256 columns 8 ms).
-// With several passes hardware prefetchers lose track of the rows; 32 rows ahead is far enough.
+// 256 KiB of it, and those of the current block should stay in the first-level cache. Wide strips
+// are better: each row of a strip is a run of memory. Kernels of several stages need their
+// elements several times: where a strip of 4 vectors and all rows fits, they are kept in scratch
+// too. Else they are read again: strips whose rows are a line or two would stay in a cache, but
+// cost more in page and cache conflicts than is saved (4096 x 4096 softmax: 16 columns 16 ms, 256
+// columns 8 ms). With several passes hardware prefetchers lose track of the rows; 32 rows ahead is
+// far enough.
 #include "passes/schedule.h"
 
 #include "ir/expand.h"

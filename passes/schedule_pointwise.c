@@ -1,10 +1,10 @@
 // schedule_pointwise.c: blocks and vectors of kernels without reductions.
 //
-// Work is weighed in element-ops: the op table's cost of the body plus what its memory traffic costs
-// at second-level cache speed (`byte_weight`, fitted on a Zen 5 core: an op of a 512-bit vector takes
-// about as long as 6 bytes). A unit weighs about `unit_weight` (a few microseconds), less where that
-// would leave threads without work; a thread takes at least `grain_weight`, so small kernels stay on
-// the caller's thread.
+// Work is weighed in element-ops: the op table's cost of the body plus what its memory traffic
+// costs at second-level cache speed (`byte_weight`, fitted on a Zen 5 core: an op of a 512-bit
+// vector takes about as long as 6 bytes). A unit weighs about `unit_weight` (a few microseconds),
+// less where that would leave threads without work; a thread takes at least `grain_weight`, so
+// small kernels stay on the caller's thread.
 #include "passes/schedule.h"
 
 #include "passes/plan.h"

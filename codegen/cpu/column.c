@@ -1,14 +1,14 @@
 // column.c: reductions over R where the last P axis runs along memory: vectors along P.
 //
 // A task unit is one point of the outer P axes and a strip of `tile[0]` columns of the last. Rows
-// (points of R) are visited once per stage. The order of a reduction (ir/kernel.h) has 16 lanes per
-// result, so a strip's accumulators are arrays [16 lanes][strip] in scratch memory, one set (a slot)
-// per level of the binary counter that joins blocks of 256 rows. The current block adds into the slot
-// on top; when it is done, slots are folded as the counter carries.
+// (points of R) are visited once per stage. The order of a reduction (ir/kernel.h) has 16 lanes
+// per result, so a strip's accumulators are arrays [16 lanes][strip] in scratch memory, one set (a
+// slot) per level of the binary counter that joins blocks of 256 rows. The current block adds into
+// the slot on top; when it is done, slots are folded as the counter carries.
 //
-// `unroll` rows that share a lane (16 apart) are taken at once, so that accumulators are loaded and
-// stored once for them. A block's first group starts from the identity instead of what the slot
-// holds; blocks shorter than a group are cleared first.
+// `unroll` rows that share a lane (16 apart) are taken at once, so that accumulators are loaded
+// and stored once for them. A block's first group starts from the identity instead of what the
+// slot holds; blocks shorter than a group are cleared first.
 //
 // At most 16 rows (`tile[1]`) go another way: column_few.c.
 //
@@ -199,10 +199,12 @@ finish_column(struct column *c, void *arg, const char *mask)
         for (uint32_t n = RED_LANES / 2; n >= 1; n /= 2)
             for (uint32_t l = 0; l < n; l++)
                 lane[l] = emit_acc_join(e, a, c->vec, lane[l], lane[l + n]);
-        for (uint32_t r = 1; r < e->kernel.inst.n; r++)
-            if (e->kernel.inst.at[r].op == OP_result && &e->kernel.acc.at[e->kernel.inst.at[r].aux] == a)
-                store_array(c, "%scratch", c->array[r] - 1, c->local, e->kernel.inst.at[r].dtype,
+        for (uint32_t r = 1; r < e->kernel.inst.n; r++) {
+            const struct inst *in = &e->kernel.inst.at[r];
+            if (in->op == OP_result && &e->kernel.acc.at[in->aux] == a)
+                store_array(c, "%scratch", c->array[r] - 1, c->local, in->dtype,
                             emit_acc_result(a, lane[0]));
+        }
     }
 }
 
@@ -257,7 +259,8 @@ prefetch_rows(struct column *c, struct emit_scope *s)
             continue;
         const char *stride = emit_stride(e, x->stride[e->kernel.naxis - 1]);
         const char *ahead = emit_text(e, "%u", e->sched->prefetch * dtype_size(in->dtype));
-        emit_prefetch(e, emit_ptr(e, emit_address(e, s, in->aux), emit_mul(e, stride, ahead), "i8"));
+        const char *byte = emit_mul(e, stride, ahead);
+        emit_prefetch(e, emit_ptr(e, emit_address(e, s, in->aux), byte, "i8"));
     }
 }
 

@@ -32,7 +32,8 @@ bool column_layout(struct column *c, struct emitter *e);
 void column_place_slots(struct column *c);
 
 
-// f for each vector of the strip: c->local and c->global are its first column; mask NULL: all exist.
+// f for each vector of the strip: c->local and c->global are its first column; mask NULL: all lanes
+// exist.
 typedef void along_strip(struct column *c, void *arg, const char *mask);
 void column_each(struct column *c, along_strip *f, void *arg);
 struct emit_scope column_scope(struct column *c, struct emit_scope *up, const char *mask);

@@ -1,5 +1,5 @@
-// column_few.c: column kernels of at most 16 rows. Every lane of the order (ir/kernel.h) then has one
-// element or none, so a vector of columns goes through all stages in registers: its rows are
+// column_few.c: column kernels of at most 16 rows. Every lane of the order (ir/kernel.h) then has
+// one element or none, so a vector of columns goes through all stages in registers: its rows are
 // written out one after the other, a result is the tree over them, and nothing goes to scratch.
 // Lanes without an element hold the identity, which changes no bit, so they are left out.
 #include "codegen/cpu/column.h"

@@ -1,9 +1,9 @@
 // emit.c: the emitter's text: functions, blocks, loops, numbers, types and constants.
 //
 // A function is written in two parts. The body grows as the class emits; the entry block (argument
-// loads, numbers, addresses that never change) grows beside it and is put in front at the end. Every
-// number that the text must not contain is interned in e->num and loaded in the entry block, so
-// numbers and buffer pointers (%bK) may be named anywhere. What a function does not use, LLVM's
+// loads, numbers, addresses that never change) grows beside it and is put in front at the end.
+// Every number that the text must not contain is interned in e->num and loaded in the entry block,
+// so numbers and buffer pointers (%bK) may be named anywhere. What a function does not use, LLVM's
 // first pass deletes.
 //
 // Labels and values are numbered by one counter: equal kernels give equal text.

@@ -1,9 +1,9 @@
-// emit.h: the walk over a kernel body that all CPU classes share. A class file writes the loops; the
-// walk writes what stands in them: values of instructions, loads, stores, casts.
+// emit.h: the walk over a kernel body that all CPU classes share. A class file writes the loops;
+// the walk writes what stands in them: values of instructions, loads, stores, casts.
 //
 // Everything is text. An SSA value is its operand text ("%v12", "zeroinitializer"), owned by the
-// emitter. Every value of the body is a vector <n x T>, also where n is 1, so that the templates of
-// ops.def serve both. Register types: f16 and bf16 are their bits in i16 (arithmetic never sees
+// emitter. Every value of the body is a vector <n x T>, also where n is 1, so that the templates
+// of ops.def serve both. Register types: f16 and bf16 are their bits in i16 (arithmetic never sees
 // them), bool is i1, all else is the dtype's LLVM type. In memory a bool is an i8.
 //
 // A class works like this:
@@ -21,8 +21,8 @@
 //   emit_store(e, &in, &e->kernel.store.at[0], 0);
 //   ... close loops, emit_function_end(e) ...
 //
-// Scopes nest like the loops: a scope sees the axes, values and addresses of the scopes above it, so
-// it must not outlive them, and a value is only remembered in the scope that computed it (whose
+// Scopes nest like the loops: a scope sees the axes, values and addresses of the scopes above it,
+// so it must not outlive them, and a value is only remembered in the scope that computed it (whose
 // blocks dominate what follows inside). Reaching into a one-lane scope from one of n lanes splats.
 #ifndef FUSEC_CODEGEN_CPU_EMIT_H
 #define FUSEC_CODEGEN_CPU_EMIT_H
@@ -32,8 +32,8 @@
 struct emit_scope;
 struct emitter;
 // Asked first for every OP_result and OP_load and every kept instruction (e->kept); returns its
-// value in this scope (<scope->lanes x register type>) or NULL to let the walk compute it. Any other
-// instruction can be given with emit_set. An OP_result that nobody gives is an error of ours.
+// value in this scope (<scope->lanes x register type>) or NULL to let the walk compute it. Any
+// other instruction can be given with emit_set. An OP_result that nobody gives is an error of ours.
 typedef const char *emit_resolve(struct emitter *e, struct emit_scope *s, uint32_t inst,
                                  void *user);
 
@@ -137,7 +137,8 @@ void emit_loop_close(struct emitter *e, struct emit_loop *l, const char *const *
 const char *emit_if(struct emitter *e, const char *cond);
 void emit_endif(struct emitter *e, const char *end);
 
-// ---- numbers: i64 operands that are not part of the text, loaded from args->num in the entry block.
+// ---- numbers: i64 operands that are not part of the text, loaded from args->num in the entry
+// block.
 // Which numbers are one must not depend on which happen to be equal, or equal code would have
 // different texts; so they are interned by what they are.
 const char *emit_extent(struct emitter *e, uint32_t axis); // %extent0

@@ -129,7 +129,9 @@ access_shape(const struct emitter *e, const struct emit_scope *s, const struct a
     }
     if (*per_lane)
         return SCATTERED;
-    return *stride == 0 ? UNIFORM : *stride == 1 ? CONTIGUOUS : *stride == -1 ? REVERSED : SCATTERED;
+    if (*stride == 0)
+        return UNIFORM;
+    return *stride == 1 ? CONTIGUOUS : *stride == -1 ? REVERSED : SCATTERED;
 }
 
 static const char *
@@ -157,7 +159,8 @@ lane_addresses(struct emitter *e, struct emit_scope *s, uint32_t access, int64_t
     for (uint32_t i = 0; i < e->kernel.naxis; i++) {
         const struct emit_scope *b = x->stride[i] ? scope_of_axis(s, i) : NULL;
         if (b && b->axis[i].how == EMIT_PER_LANE)
-            off = add_vectors(e, s->lanes, off, scaled(e, s->lanes, b->axis[i].value, x->stride[i]));
+            off = add_vectors(e, s->lanes, off,
+                              scaled(e, s->lanes, b->axis[i].value, x->stride[i]));
     }
     if (extra)
         off = add_vectors(e, s->lanes, off, extra);
@@ -251,7 +254,9 @@ raise_unless(struct emitter *e, const struct emit_scope *s, uint32_t inst, const
     const char *at = emit_op(e, "getelementptr i8, ptr %%args, i64 24");
     const char *error = emit_op(e, "load ptr, ptr %s", at);
     const char *where = emit_op(e, "select i1 %s, ptr %s, ptr %s", any, error, e->dummy);
-    const char *code = emit_op(e, "trunc i64 %s to i32", emit_named(e, emit_text(e, "error%u", inst), 1 + (int64_t)in->origin));
+    const char *name = emit_text(e, "error%u", inst);
+    const char *code = emit_op(e, "trunc i64 %s to i32",
+                               emit_named(e, name, 1 + (int64_t)in->origin));
     emit_line(e, "store i32 %s, ptr %s", code, where);
 }
 

@@ -1,9 +1,9 @@
 // emit_reduce.c: partial results of reductions and how they join, for every class. The order in
 // which a class joins them is fixed by ir/kernel.h.
 //
-// argmax and argmin carry (value, position). Joining prefers a NaN, then the better value, then the
-// smaller position; the identity stands at the greatest position, so that any element beats it. This
-// rule is associative and commutative, so its result does not depend on the order.
+// argmax and argmin carry (value, position). Joining prefers a NaN, then the better value, then
+// the smaller position; the identity stands at the greatest position, so that any element beats
+// it. This rule is associative and commutative, so its result does not depend on the order.
 #include "codegen/cpu/emit.h"
 
 struct emit_acc

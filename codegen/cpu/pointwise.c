@@ -1,16 +1,16 @@
 // pointwise.c: kernels without reductions.
 //
-// A task unit is a block of the domain: one point of the outer axes, `tile[0]` rows of the last axis
-// but one, `chunk` elements of the last. A thread runs consecutive units, so their coordinates are
-// divided out once, for the first, and then counted up like an odometer.
+// A task unit is a block of the domain: one point of the outer axes, `tile[0]` rows of the last
+// axis but one, `chunk` elements of the last. A thread runs consecutive units, so their
+// coordinates are divided out once, for the first, and then counted up like an odometer.
 //
-// Along the last axis a row is whole groups of `unroll` vectors, all of whose loads are printed before
-// their stores so that they are in flight together, then single vectors, then one under a mask that
-// says which lanes exist. Rows of at most one vector skip the groups. Masked lanes compute and are not stored:
-// every element goes through the same instructions.
+// Along the last axis a row is whole groups of `unroll` vectors, all of whose loads are printed
+// before their stores so that they are in flight together, then single vectors, then one under a
+// mask that says which lanes exist. Rows of at most one vector skip the groups. Masked lanes
+// compute and are not stored: every element goes through the same instructions.
 //
-// Streaming stores go around the caches and need aligned addresses: whether a row's are is asked at
-// run time, and a second loop with ordinary stores stands beside the first.
+// Streaming stores go around the caches and need aligned addresses: whether a row's are is asked
+// at run time, and a second loop with ordinary stores stands beside the first.
 //
 // Loads that run along memory on another axis (`transpose` - 1) would fetch a cache line for each
 // element. Then a unit goes tile by tile: such loads are transposed through registers, 16 x 16
@@ -260,7 +260,8 @@ tile_address(struct emitter *e, const struct turn *t, uint32_t inst, const char 
              const char *column)
 {
     const char *flat = emit_add(e, emit_mul(e, row, emit_text(e, "%d", (int)t->columns)), column);
-    const char *byte = emit_mul(e, flat, emit_text(e, "%u", dtype_size(e->kernel.inst.at[inst].dtype)));
+    uint32_t size = dtype_size(e->kernel.inst.at[inst].dtype);
+    const char *byte = emit_mul(e, flat, emit_text(e, "%u", size));
     return emit_ptr(e, emit_scratch(e, t->tile[inst] - 1), byte, "i8");
 }
 
@@ -276,8 +277,8 @@ read_tile(struct emitter *e, struct emit_scope *s, uint32_t inst, void *user)
                          dtype_size(dtype));
 }
 
-// Transposes n vectors of n lanes in place: at distance d, rows i and i + d exchange the blocks of d
-// lanes that lie on the wrong side of the diagonal.
+// Transposes n vectors of n lanes in place: at distance d, rows i and i + d exchange the blocks of
+// d lanes that lie on the wrong side of the diagonal.
 static void
 transpose_registers(struct emitter *e, const char **v, uint32_t n, const char *elem)
 {
@@ -426,7 +427,8 @@ emit_turned_kernel(struct emitter *e)
                      .rows = e->sched->tile[0], .columns = e->sched->tile[1]};
     t.tile = arena_alloc(&e->mem, k->inst.n * sizeof *t.tile);
     if (!find_turned(e, &t))
-        return diag_set(e->diag, DIAG_INTERNAL, "the transposing tiles exceed the schedule's scratch");
+        return diag_set(e->diag, DIAG_INTERNAL,
+                        "the transposing tiles exceed the schedule's scratch");
     e->resolve = read_tile;
     e->user = &t;
     struct emit_scope all = emit_scope(e, NULL, 1), unit = emit_scope(e, &all, 1);

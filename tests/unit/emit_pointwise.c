@@ -1,5 +1,6 @@
-// emit_pointwise.c: every elementwise row and every cast through generated code, bit for bit with the
-// interpreter, over sizes 1..70 and beyond, layouts, masks and gathers; nothing outside a buffer.
+// emit_pointwise.c: every elementwise row and every cast through generated code, bit for bit with
+// the interpreter, over sizes 1..70 and beyond, layouts, masks and gathers; nothing outside a
+// buffer.
 #include "emit_run.h"
 
 static struct schedule

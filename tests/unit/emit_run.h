@@ -1,5 +1,6 @@
-// emit_run.h: for tests of the CPU emitters: kernels built by hand, compiled with LLVM's own JIT, run
-// on buffers that end (or begin) at an inaccessible page, compared with the kernel interpreter.
+// emit_run.h: for tests of the CPU emitters: kernels built by hand, compiled with LLVM's own JIT,
+// run on buffers that end (or begin) at an inaccessible page, compared with the kernel
+// interpreter.
 #ifndef FUSEC_TESTS_EMIT_RUN_H
 #define FUSEC_TESTS_EMIT_RUN_H
 
