@@ -139,11 +139,33 @@ reduce(struct maker *m, fc_tensor x)
     return fc_var(x, FC_LIST(axis), keep, 0);
 }
 
+// Contractions, indices and normalisations.
+static fc_tensor
+dear(struct maker *m, fc_tensor x)
+{
+    int axis = pick_axis(m, x);
+    if (fc_rank(x) < 2)
+        return fc_add_scalar(x, 0.5);
+    switch (draw(m, 5)) {
+    case 0:
+        return fc_matmul(x, fc_transpose(x, -1, -2));
+    case 1: // lines in the order of where they are greatest
+        return fc_take(x, fc_argmax(x, FC_LIST(axis), false), axis);
+    case 2:
+        return fc_take_along(x, fc_argmin(x, FC_LIST(axis), true), axis);
+    case 3:
+        return fc_layer_norm(
+            x, fc_slice_axis(fc_reshape(x, FC_SHAPE(-1)), 0, 0, fc_dim_value(fc_shape(x, -1)), 1),
+            fc_zeros(m->ctx, FC_F32, FC_DIMS(fc_shape(x, -1))), 1e-3);
+    }
+    return fc_log_softmax(fc_cast(fc_cast(x, FC_I32), FC_F32), axis);
+}
+
 static fc_tensor
 step(struct maker *m)
 {
     fc_tensor x = pick(m), y = pick(m), z = {0};
-    switch (draw(m, 4)) {
+    switch (draw(m, 5)) {
     case 0:
         z = unary(m, x);
         break;
@@ -155,6 +177,9 @@ step(struct maker *m)
         break;
     case 3:
         z = reduce(m, x);
+        break;
+    case 4:
+        z = dear(m, x);
     }
     // Shapes that don't broadcast are refused, the same way in all modes.
     fc_error_clear(m->ctx);
