@@ -1,6 +1,6 @@
 // cpu.c: the host as a device. compile: kernel → LLVM IR text (codegen) → code cache, which on a
-// miss makes an object and has ORC load it. launch: units are divided over the pool's threads by the
-// schedule's grain, in the default floating-point state; then the finish phase, likewise.
+// miss makes an object and has ORC load it. launch: units are divided over the pool's threads by
+// the schedule's grain, in the default floating-point state; then the finish phase, likewise.
 //
 // Code is shared by all kernels of equal text; sizes, strides and bases are arguments and belong to
 // one launch: struct code holds both. Scratch memory comes from a caching allocator of its own, so
@@ -193,7 +193,9 @@ cpu_launch(struct device *d, struct code *code, const struct kernel *k, const st
         return interpret(c, k, ptr, error_op, diag);
     uint32_t threads = pool_threads(s->units, s->grain, d->target.units);
     uint32_t finishers = pool_threads(s->finish_units, s->grain, d->target.units);
-    struct launch_job j = {{ptr, code->num, NULL, error_op}, code->kernel, NULL, line(s->scratch_bytes)};
+    struct launch_job j = {.args = {.ptr = ptr, .num = code->num, .error = error_op},
+                           .fn = code->kernel,
+                           .stride = line(s->scratch_bytes)};
     int64_t shared = line(s->shared_scratch_bytes);
     int64_t memory = shared + j.stride * (threads > finishers ? threads : finishers);
     if (memory) {

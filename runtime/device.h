@@ -6,7 +6,7 @@
 #include "passes/plan.h"
 
 struct device;
-struct code; // one launch's code: a shared entry of the code cache and the arguments that go with it
+struct code; // one launch's code: a shared entry of the code cache, and its arguments
 
 struct device_counters { // since the device was opened; read with device->counters
     int64_t kernels;     // launches done: what every report calls kernels
@@ -28,8 +28,8 @@ struct device_ops {
     void (*code_release)(struct device *d, struct code *c);
     // Runs a kernel. ptr: per kernel buffer. scratch and shared memory are the device's business.
     // error_op: not NULL; set to 1 + the instruction's origin when an index was out of range (the
-    // launch goes on). Nothing is launched or counted where there is nothing to do. Returns when done
-    // or queued (see synchronize).
+    // launch goes on). Nothing is launched or counted where there is nothing to do. Returns when
+    // done or queued (see synchronize).
     bool (*launch)(struct device *d, struct code *c, const struct kernel *k,
                    const struct schedule *s, void *const *ptr, int32_t *error_op, struct diag *);
     bool (*synchronize)(struct device *d, struct diag *);

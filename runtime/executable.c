@@ -9,8 +9,6 @@
 #include "runtime/pool.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { INSTANCES = 64 }; // concurrent calls that find an instance without allocating one
 
@@ -175,7 +173,8 @@ fill_in(const struct executable *e, struct instance *in, void *const *input, voi
         const struct plan_buffer *b = e->source[i];
         in->pointer[i] = b->place == PLACE_INPUT    ? input[b->index]
                          : b->place == PLACE_OUTPUT ? output[b->index]
-                                                    : arena + b->offset;
+                         : arena                    ? arena + b->offset
+                                                    : NULL;
     }
 }
 
@@ -230,6 +229,7 @@ executable_run(struct executable *e, void *const *input, void *const *output, st
     bool ok = launch_all(e, in, d);
     int32_t error = in->error;
     instance_release(e, in);
-    dev->ops->release(dev, arena, bytes);
+    if (arena)
+        dev->ops->release(dev, arena, bytes);
     return ok && error ? index_error(e->plan, (uint32_t)error - 1, d) : ok;
 }

@@ -112,7 +112,8 @@ scan(const void *object, size_t n, bool *has_finish, struct diag *d)
     }
     bool ok = true;
     if (missing.n)
-        ok = diag_set(d, DIAG_TOOLCHAIN, "generated code calls what the runtime does not provide: %s",
+        ok = diag_set(d, DIAG_TOOLCHAIN,
+                      "generated code calls what the runtime does not provide: %s",
                       str_text(&missing));
     else if (!has_kernel)
         ok = diag_set(d, DIAG_TOOLCHAIN, "the kernel's object file does not define 'kernel'");
@@ -200,7 +201,8 @@ on_found(LLVMErrorRef error, LLVMOrcCSymbolMapPairs pair, size_t n, void *user)
 static bool
 look_up(struct jit *j, struct jit_dylib *l, bool has_finish, struct jit_code *out, struct diag *d)
 {
-    LLVMOrcCJITDylibSearchOrderElement order = {l->dylib, LLVMOrcJITDylibLookupFlagsMatchAllSymbols};
+    LLVMOrcCJITDylibSearchOrderElement order = {l->dylib,
+                                                LLVMOrcJITDylibLookupFlagsMatchAllSymbols};
     LLVMOrcCLookupSetElement want[2] = {
         {LLVMOrcExecutionSessionIntern(j->session, "kernel"),
          LLVMOrcSymbolLookupFlagsRequiredSymbol},
@@ -300,10 +302,17 @@ jit_unload(struct jit *j, struct jit_code *c)
 
 #else // built with llvm=off
 
+static bool
+no_loader(struct diag *d)
+{
+    return diag_set(d, DIAG_UNSUPPORTED,
+                    "this build cannot load compiled kernels (meson option llvm=off)");
+}
+
 struct jit *
 jit_new(struct diag *d)
 {
-    diag_set(d, DIAG_UNSUPPORTED, "this build cannot load compiled kernels (meson option llvm=off)");
+    no_loader(d);
     return NULL;
 }
 
@@ -317,8 +326,7 @@ bool
 jit_load(struct jit *j, const void *object, size_t n, struct jit_code *out, struct diag *d)
 {
     (void)j, (void)object, (void)n, (void)out;
-    return diag_set(d, DIAG_UNSUPPORTED,
-                    "this build cannot load compiled kernels (meson option llvm=off)");
+    return no_loader(d);
 }
 
 void

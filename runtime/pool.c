@@ -6,10 +6,10 @@
 // and an undisturbed one sees the same data in every launch.
 //
 // `state` holds the job's number (16 bits), whether it may be entered, whether the caller sleeps,
-// and how many workers are inside. A worker enters by adding one while the job is open, so the job's
-// fields cannot change under it. The caller closes the job when all chunks are taken and waits until
-// nobody is inside: then all work is done. Sleeping workers wait for state to change, each with its
-// own bit, so a job of three threads wakes two.
+// and how many workers are inside. A worker enters by adding one while the job is open, so the
+// job's fields cannot change under it. The caller closes the job when all chunks are taken and
+// waits until nobody is inside: then all work is done. Sleeping workers wait for state to change,
+// each with its own bit, so a job of three threads wakes two.
 //
 // The pool is the one mutable object of the process (see STYLE: pool and symbol tables); `busy` is
 // its owner's mark. Workers are detached: nothing waits for them at exit.
@@ -232,7 +232,8 @@ publish(uint32_t threads)
 static void
 await_workers(void)
 {
-    uint32_t s = atomic_fetch_and_explicit(&pool.state, ~(uint32_t)STATE_OPEN, memory_order_acquire);
+    uint32_t s =
+        atomic_fetch_and_explicit(&pool.state, ~(uint32_t)STATE_OPEN, memory_order_acquire);
     int64_t deadline = 0;
     for (uint32_t spin = 0; s & STATE_INSIDE; spin++) {
         relax();

@@ -14,8 +14,8 @@ typedef void pool_fn(void *arg, int64_t begin, int64_t end, uint32_t slot);
 uint32_t pool_threads(int64_t units, int64_t grain, uint32_t limit);
 
 // Calls fn over all of 0 .. units, divided among `threads` threads (the caller is one of them; see
-// pool_threads), and returns when all is done. fn may be called several times per thread, with
-// at least `grain` units unless fewer are left. What fn wrote is visible after the return. Any number
+// pool_threads), and returns when all is done. fn may be called several times per thread, with at
+// least `grain` units unless fewer are left. What fn wrote is visible after the return. Any number
 // of threads may call at once, fn itself too: while one job has the workers, others run on their
 // callers. After fork() the child starts workers of its own when it needs them. Workers run with
 // the default floating-point state.

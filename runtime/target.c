@@ -189,7 +189,8 @@ cpu_target(struct target *t, uint32_t threads, char *words, size_t words_size)
     char model[96];
     model_name(model, sizeof model);
     snprintf(words, words_size,
-             "%s (%s), %u of %u cores, %u-byte vectors, L1 %lld KiB, L2 %lld KiB, last level %lld KiB",
+             "%s (%s), %u of %u cores, %u-byte vectors, L1 %lld KiB, L2 %lld KiB, "
+             "last level %lld KiB",
              model, t->arch, t->units, cores, t->vec_bytes, (long long)(t->l1 >> 10),
              (long long)(t->l2 >> 10), (long long)(t->llc >> 10));
 }

@@ -214,7 +214,8 @@ Test(executable, two_outputs_of_different_shape)
     device_close(dev);
 }
 
-static const char take_text[] = "graph @g(%x: f32[5], %i: i64[N=4]) {\n  %r = take %x, %i {axis = 0}\n"
+static const char take_text[] = "graph @g(%x: f32[5], %i: i64[N=4]) {\n"
+                                "  %r = take %x, %i {axis = 0}\n"
                                 "  %s = add %r, %r\n  return %s\n}\n";
 
 Test(executable, index_errors_name_the_op)

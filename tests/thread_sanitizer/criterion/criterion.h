@@ -1,6 +1,6 @@
-// criterion.h: a stand-in for Criterion in builds with the thread sanitizer, whose address space has
-// no room for the arena that Criterion's test processes share. Every test runs in a forked child;
-// a failed assertion ends it. One test file is one executable, so main stands here too.
+// criterion.h: a stand-in for Criterion in builds with the thread sanitizer, whose address space
+// has no room for the arena that Criterion's test processes share. Every test runs in a forked
+// child; a failed assertion ends it. One test file is one executable, so main stands here too.
 #ifndef FUSEC_TESTS_CRITERION_H
 #define FUSEC_TESTS_CRITERION_H
 
