@@ -367,7 +367,7 @@ read_item(fc_tensor t, bool null, const char *what, uint8_t *dtype, uint64_t *bi
     if (null)
         return FC_INVALID;
     fc_status status = read_bytes(t, &element, 0, what, true, dtype);
-    if (!status)
+    if (!status || status == FC_INDEX)
         *bits = scalar_load(*dtype, &element);
     return status;
 }
@@ -378,7 +378,7 @@ fc_item(fc_tensor t, double *out)
     uint8_t dtype;
     uint64_t bits;
     fc_status status = read_item(t, !out, "fc_item", &dtype, &bits);
-    if (!status)
+    if (!status || status == FC_INDEX)
         *out = scalar_to_double(dtype, bits);
     return status;
 }
@@ -389,7 +389,7 @@ fc_item_int(fc_tensor t, int64_t *out)
     uint8_t dtype;
     uint64_t bits;
     fc_status status = read_item(t, !out, "fc_item_int", &dtype, &bits);
-    if (!status)
+    if (!status || status == FC_INDEX)
         *out = scalar_to_int(dtype, bits);
     return status;
 }

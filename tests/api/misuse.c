@@ -258,6 +258,26 @@ Test(misuse, reading)
     fc_context_free(ctx);
 }
 
+Test(misuse, more_memory_than_there_is)
+{
+    for (int mode = FC_LAZY; mode <= FC_EAGER; mode++) {
+        fc_context *ctx = new_context(mode);
+        fc_tensor x = fc_ones(ctx, FC_F32, FC_SHAPE(1 << 20, 1 << 22)), sum;
+        if (mode == FC_LAZY) {
+            cr_assert_eq(fc_eval(ctx, &x, 1), FC_RESOURCE);
+            EXPECT_ERROR(ctx, FC_RESOURCE, "fc_eval", "bytes");
+            sum = fc_sum(fc_slice_axis(x, 0, 0, 1, 1), FC_ALL, false);
+            double d; // what need not be stored can be computed still
+            cr_assert_eq(fc_item(sum, &d), FC_OK, "%s", fc_error(ctx));
+            cr_assert_eq(d, 1 << 22);
+        } else {
+            cr_assert_not(fc_valid(x));
+            EXPECT_ERROR(ctx, FC_RESOURCE, "broadcast", "misuse.c:");
+        }
+        fc_context_free(ctx);
+    }
+}
+
 static void
 count_release(void *user)
 {
