@@ -23,6 +23,7 @@ static expand_rule *const rules[OP_COUNT] = {
     [OP_isinf] = expand_isinf,       [OP_isfinite] = expand_isfinite,
     [OP_shl] = expand_shl,           [OP_shr] = expand_shr,
     [OP_clamp] = expand_clamp,       [OP_fma] = expand_fma,
+    [OP_copysign] = expand_copysign,
     [OP_floordiv] = expand_floordiv, [OP_mod] = expand_mod,
     [OP_fmod] = expand_fmod,         [OP_exp] = expand_exp,
     [OP_sigmoid] = expand_sigmoid,   [OP_tanh] = expand_tanh,

@@ -109,6 +109,15 @@ expand_shr(struct expander *x, val a, val b, val c)
     return x_where(x, shift_in_range(x, b), x_shr(x, a, x_and(x, b, last)), x_num(x, t, 0));
 }
 
+// The sign bit of a NaN depends on who computed it (x86 sets it, CUDA does not).
+val
+expand_copysign(struct expander *x, val a, val b, val c)
+{
+    (void)c;
+    val zero = x_num(x, x_dtype(x, b), 0);
+    return x_copysign(x, a, x_where(x, x_eq(x, b, b), b, zero));
+}
+
 val
 expand_clamp(struct expander *x, val a, val b, val c)
 {

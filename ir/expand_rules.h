@@ -97,7 +97,7 @@ x_ne(struct expander *x, val a, val b)
 static inline val
 x_copysign(struct expander *x, val a, val b)
 {
-    return x_op(x, OP_copysign, a, b, 0);
+    return x_op(x, OP_copysign_raw, a, b, 0);
 }
 static inline val
 x_shl(struct expander *x, val a, val b)
@@ -124,7 +124,7 @@ x_where(struct expander *x, val a, val b, val c)
 // A rule per op that needs one; operands have the op's (promoted) dtype.
 typedef val expand_rule(struct expander *x, val a, val b, val c);
 expand_rule expand_sign, expand_rsqrt, expand_reciprocal, expand_isnan, expand_isinf,
-    expand_isfinite, expand_shl, expand_shr, expand_clamp, expand_fma, expand_floordiv,
+    expand_isfinite, expand_shl, expand_shr, expand_clamp, expand_copysign, expand_fma, expand_floordiv,
     expand_mod, expand_fmod, expand_exp, expand_sigmoid, expand_tanh, expand_erf, expand_log,
     expand_sin, expand_cos;
 // Conversions to and from f16 and bf16, by way of f32, still with one rounding.

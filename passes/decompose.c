@@ -5,7 +5,8 @@
 // runs. A reduction of at most UNROLL elements becomes elementwise ops over slices, joined as the
 // lanes of ir/kernel.h's order are (l with l + 8, l + 4, l + 2, l + 1), so its bits are those of
 // the reduction; fusion then sees a pointwise expression. Not so over the results of another
-// reduction, which become an accumulator over P instead. The order of additions depends on logical
+// reduction, which become an accumulator over P instead, nor where others read the operand too:
+// they share the rows in one kernel. The order of additions depends on logical
 // shapes alone, never on what surrounds the op.
 #include "passes/pass.h"
 
@@ -80,7 +81,8 @@ one_run(struct pass *p, uint16_t op, ref a, const int64_t *axes, uint32_t naxes)
     int64_t n = 1;
     for (uint32_t i = 0; i < naxes; i++)
         n *= extent(p, a, axes[i]);
-    if (n > UNROLL || n == 0 || !op_table[op].combine || (n > 1 && follows_reduction(p, a)))
+    if (n > UNROLL || n == 0 || !op_table[op].combine ||
+        (n > 1 && (!p->unroll || follows_reduction(p, a))))
         return pass_reduce(p, op, a, axes, naxes, true);
     for (uint32_t i = 1; i < naxes; i++) // several tiny axes: as one
         if (extent(p, a, axes[i]) > 1 && n > extent(p, a, axes[i]))
@@ -376,6 +378,8 @@ rewrite(struct pass *p, ref r)
     ref in[4];
     for (uint32_t i = 0; i < n->nin; i++)
         in[i] = pass_operand(p, r, i);
+    p->unroll = (op_is(n->op, OPK_REDUCE) || n->op == OP_mean) &&
+                p->uses[graph_in(p->src, r, 0).i] == 1;
     ref out = op_is(n->op, OPK_REDUCE) ? reduce(p, n->op, in[0], attr) : composite(p, r, in, attr);
     CHECK(graph_node(p->dst, out)->dtype == n->dtype, "%s expands to %s instead of %s",
           op_name(n->op), dtype_name(graph_node(p->dst, out)->dtype), dtype_name(n->dtype));

@@ -20,11 +20,24 @@ graph_live(const struct graph *g)
     return live;
 }
 
+static uint32_t *
+count_uses(const struct graph *g, const bool *live)
+{
+    uint32_t *uses = xcalloc(g->node.n, sizeof *uses);
+    for (uint32_t i = 1; i < g->node.n; i++)
+        for (uint32_t k = 0; live[i] && k < g->node.at[i].nin; k++)
+            uses[node_in(g, &g->node.at[i], k).i]++;
+    for (uint32_t i = 0; i < g->outputs.n; i++)
+        uses[g->outputs.at[i].node.i] += 2;
+    return uses;
+}
+
 struct graph *
 pass_run(const struct graph *src, const struct compile_options *o, pass_rewrite *rewrite)
 {
     struct pass p = {.src = src, .dst = graph_new_like(src), .options = o,
                      .to = xcalloc(src->node.n, sizeof *p.to), .live = graph_live(src)};
+    p.uses = count_uses(src, p.live);
     for (uint32_t i = 1; i < src->node.n; i++)
         if (p.live[i]) {
             p.origin = src->node.at[i].origin;
@@ -34,6 +47,7 @@ pass_run(const struct graph *src, const struct compile_options *o, pass_rewrite 
         graph_add_output(p.dst, src->outputs.at[i].name, p.to[src->outputs.at[i].node.i]);
     xfree(p.to);
     xfree(p.live);
+    xfree(p.uses);
     return p.dst;
 }
 

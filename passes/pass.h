@@ -21,6 +21,8 @@ struct pass {
     const struct compile_options *options;
     ref *to;
     bool *live;
+    uint32_t *uses;  // per node of src: live readers, an output counting as two
+    bool unroll;     // pass_decompose: the reduction at hand may become elementwise ops
     uint32_t origin; // of the node being rewritten: new nodes inherit it
 };
 typedef ref pass_rewrite(struct pass *p, ref r);

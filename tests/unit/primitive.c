@@ -58,7 +58,7 @@ Test(primitive, floats_keep_nan_and_signed_zero)
         SAME(f(OP_sign, d, -0.0, 0, 0), 0.0);
         SAME(f(OP_sign, d, NAN, 0, 0), (double)NAN);
         SAME(f(OP_sign, d, -INFINITY, 0, 0), -1.0);
-        SAME(f(OP_copysign, d, 3, -0.0, 0), -3.0);
+        SAME(f(OP_copysign_raw, d, 3, -0.0, 0), -3.0);
         SAME(f(OP_round, d, 2.5, 0, 0), 2.0);
         SAME(f(OP_round, d, -0.5, 0, 0), -0.0);
         SAME(f(OP_trunc, d, -0.75, 0, 0), -0.0);
