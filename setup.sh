@@ -7,8 +7,8 @@
 #   SANITIZE=address,undefined BUILD=build-asan ./setup.sh
 #   FUZZ=true BUILD=build-fuzz ./setup.sh          libFuzzer targets, with clang 19
 #
-# Environment: BUILD the directory (build); LLVM, SANITIZE, CUDA, FUZZ set the meson options of the
-# same names, and are left as configured when not given; CC the compiler of a new build directory;
+# Environment: BUILD the directory (build); LLVM, SANITIZE, FUZZ set the meson options of the same
+# names, and are left as configured when not given; CC the compiler of a new build directory;
 # JOBS compile jobs at once. Arguments are passed to meson, as in ./setup.sh --prefix=/opt/fusec
 set -eu
 cd "$(dirname "$0")"
@@ -68,7 +68,6 @@ fi
 
 # The meson options that were asked for, before the caller's own arguments.
 [ -z "${FUZZ:-}" ] || set -- "-Dfuzz=$FUZZ" "$@"
-[ -z "${CUDA:-}" ] || set -- "-Dcuda=$CUDA" "$@"
 [ -z "${SANITIZE:-}" ] || set -- "-Dsanitize=$SANITIZE" "$@"
 [ -z "${LLVM:-}" ] || set -- "-Dllvm=$LLVM" "$@"
 if [ "${FUZZ:-false}" = true ] && [ -z "${CC:-}" ]; then

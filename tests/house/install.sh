@@ -23,7 +23,7 @@ echo "version $(ask --modversion), $(ask --cflags --libs)" | sed "s|$place/root|
 cp "$program" "$place/program.c"
 cd "$place"
 # Word splitting is wanted: pkg-config prints flags.
-"$@" -std=gnu17 -Wall -Wextra -Werror program.c $(ask --cflags --libs) -o program
+"$@" -std=c11 -pedantic -Wall -Wextra -Werror program.c $(ask --cflags --libs) -o program
 LD_LIBRARY_PATH=$libdir ./program | tee output
 grep -q "kernels: $kernels\$" output || {
     echo "expected $kernels kernels"
