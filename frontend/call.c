@@ -103,7 +103,7 @@ call_ints(struct call *c, const int64_t *v, int n)
         c->wrong = "a list is longer than any rank (8), or its length is negative";
     if (c->wrong)
         return;
-    c->all_axes = !v && !op_is(c->op, OPK_VIEW);
+    c->all_axes = !v && (!op_is(c->op, OPK_VIEW) || c->op == OP_flip);
     call_int(c, v ? n : 0);
     for (int i = 0; v && i < n; i++)
         call_int(c, v[i]);

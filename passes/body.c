@@ -389,6 +389,25 @@ emit_view(struct body *b, ref r, uint32_t map)
     return 0;
 }
 
+// What take gives where the index is out of range: 0, and an error. A load does both itself; a value
+// computed of loads needs a select. What depends on no checked load (constants, broadcast elements)
+// could not tell the error: it is stored first and then loaded.
+static uint32_t
+zero_outside(struct body *b, ref take, uint32_t x, uint32_t check)
+{
+    bool told = false;
+    for (uint32_t i = 1; i < b->k->inst.n; i++)
+        told |= b->k->inst.at[i].op == OP_load && b->k->inst.at[i].c == check;
+    if (!told)
+        return fail(b, REASON_view_not_affine, graph_in(b->f->g, take, 0));
+    const struct inst *v = &b->k->inst.at[x];
+    if (v->op == OP_load && v->c == check)
+        return x;
+    uint8_t dtype = v->dtype;
+    return add_inst(b, (struct inst){.op = OP_where, .dtype = dtype, .a = check, .b = x,
+                                     .c = add_literal(b, dtype, 0)});
+}
+
 // take: x's dims before axis, the index's dims in place of axis, x's dims after it.
 // take_along: the index has x's rank and gives the position along axis at each of its points.
 static uint32_t
@@ -425,7 +444,8 @@ emit_take(struct body *b, ref r, uint32_t map)
     mx.check = both(b, add_binary(b, OP_ge, DT_bool, wrapped, zero),
                     add_binary(b, OP_lt, DT_bool, wrapped, size));
     mx.c[axis].stride[AXIS_DYNAMIC] = 1;
-    return demand(b, n->in[0], intern_map(b, &mx));
+    uint32_t x = demand(b, n->in[0], intern_map(b, &mx));
+    return x ? zero_outside(b, r, x, mx.check) : 0;
 }
 
 static uint32_t

@@ -251,6 +251,36 @@ add_group(struct fuser *f, uint32_t id)
     vec_push(&f->group, gr);
 }
 
+// Of the values that a group computes on its way to a node too large for one kernel, the nearest
+// that can be stored instead, in breadth-first order, plain views last; 0: all it reads is stored.
+static ref
+nearest_inner(const struct fuser *f, ref node)
+{
+    const struct graph *g = f->g;
+    bool *seen = xcalloc(g->node.n, 1);
+    VEC(uint32_t) queue = {0};
+    vec_push(&queue, node.i);
+    ref found = {0}, view = {0};
+    for (uint32_t next = 0; next < queue.n && !found.i; next++) {
+        const struct node *n = graph_node(g, (ref){queue.at[next]});
+        for (uint32_t k = 0; k < n->nin && !found.i; k++) {
+            ref in = node_in(g, n, k);
+            uint16_t op = graph_node(g, in)->op;
+            if (seen[in.i] || f->hero_of[in.i] || op == OP_input || op == OP_literal)
+                continue;
+            seen[in.i] = true;
+            if (op == OP_concat || !op_is(op, OPK_VIEW))
+                found = in;
+            else if (!view.i)
+                view = in;
+            vec_push(&queue, in.i);
+        }
+    }
+    vec_free(&queue);
+    xfree(seen);
+    return found.i ? found : view;
+}
+
 // The value to store first so that a group can be built and scheduled alone; 0: it can be already.
 static ref
 obstacle(struct fuser *f, uint32_t group, uint8_t *reason)
@@ -260,14 +290,17 @@ obstacle(struct fuser *f, uint32_t group, uint8_t *reason)
     struct group *gr = &f->group.at[group];
     ref node = f->hero.at[gr->hero.at[0]].node, in = {0};
     struct body_result r = body_build_refined(f, gr, &k);
+    bool fits = r.ok && finish_kernel(f, gr, &k, &s, UINT32_MAX, UINT32_MAX, &r.reason);
     *reason = r.reason;
     if (!r.ok)
         in = r.node;
-    else if (!finish_kernel(f, gr, &k, &s, UINT32_MAX, UINT32_MAX, reason))
+    else if (!fits)
         in = graph_in(f->g, node, 0); // dense, its axes merge
+    if (!fits && (!in.i || f->hero_of[in.i]))
+        in = nearest_inner(f, node);
     kernel_free_body(&k);
-    CHECK(!in.i || !f->hero_of[in.i], "%s cannot be built: %s",
-          op_name(graph_node(f->g, node)->op), reason_name[*reason]);
+    CHECK(fits || in.i, "%s cannot be built: %s", op_name(graph_node(f->g, node)->op),
+          reason_name[*reason]);
     return in;
 }
 

@@ -1,0 +1,188 @@
+// cases_shapes.c: graphs of unusual shape: very wide concats, many inputs and outputs, rank 8, sizes
+// that overflow, memory that ends at a page's border, one value asked for twice.
+#include "api.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+static void
+in_both_modes(void (*check)(fc_context *ctx))
+{
+    for (int mode = FC_LAZY; mode <= FC_EAGER; mode++) {
+        fc_context *ctx = new_context(mode);
+        check(ctx);
+        cr_assert_eq(fc_error_code(ctx), FC_OK, "%s", fc_error(ctx));
+        fc_context_free(ctx);
+    }
+}
+
+static void
+concat_of(fc_context *ctx, int parts, bool computed, bool reduced)
+{
+    fc_tensor part[512] = {0};
+    float got[2048];
+    double right = 0, sum;
+    int n = 0;
+    for (int i = 0; i < parts; i++) {
+        float v[3] = {(float)i, (float)i + 0.25f, (float)i + 0.5f};
+        part[i] = fc_from_host(ctx, FC_F32, v, FC_SHAPE(1 + i % 3));
+        if (computed)
+            part[i] = fc_neg(fc_abs(fc_neg(part[i])));
+    }
+    fc_tensor all = fc_concat(part, parts, 0);
+    if (!reduced)
+        cr_assert_eq(fc_read(all, got, (size_t)fc_count(all) * 4), FC_OK, "%s", fc_error(ctx));
+    for (int i = 0; i < parts; i++)
+        for (int k = 0; k < 1 + i % 3; k++, n++) {
+            float v = (float)i + 0.25f * (float)k;
+            right += (double)(computed ? -v : v);
+            cr_assert(reduced || got[n] == (computed ? -v : v), "%d parts: element %d is %g", parts,
+                      n, (double)got[n]);
+        }
+    cr_assert_eq(fc_item(fc_sum(fc_cast(all, FC_F64), FC_ALL, false), &sum), FC_OK);
+    cr_assert_eq(sum, right, "%d parts", parts);
+}
+
+// Widths about the budgets of a kernel (tensors, instructions) and far beyond them.
+static void
+wide_concats(fc_context *ctx)
+{
+    static const int parts[] = {1, 2, 15, 16, 17, 63, 96, 97, 128, 200, 256, 257, 512};
+    for (int i = 0; i < (int)(sizeof parts / sizeof *parts); i++) {
+        concat_of(ctx, parts[i], false, false);
+        if (parts[i] % 2 == 0)
+            concat_of(ctx, parts[i], true, parts[i] % 4 == 0);
+    }
+}
+Test(cases_shapes, concats_of_any_width) { in_both_modes(wide_concats); }
+
+static void
+concat_of_concats(fc_context *ctx)
+{
+    fc_tensor row[24], x[24];
+    float v[4] = {1, 2, 3, 4};
+    for (int i = 0; i < 24; i++) {
+        for (int k = 0; k < 24; k++)
+            x[k] = fc_mul_scalar(fc_from_host(ctx, FC_F32, v, FC_SHAPE(2, 2)), i * k % 5);
+        row[i] = fc_pad(fc_concat(x, 24, 1), 1, FC_LIST(0, 1), FC_LIST(1, 0));
+    }
+    fc_tensor all = fc_concat(row, 24, 0);
+    double sum, right = 0;
+    for (int i = 0; i < 24; i++) {
+        right += 49 + 2;
+        for (int k = 0; k < 24; k++)
+            right += 10 * (i * k % 5);
+    }
+    cr_assert_eq(fc_item(fc_sum(fc_flip(all, FC_ALL), FC_ALL, false), &sum), FC_OK, "%s",
+                 fc_error(ctx));
+    cr_assert_eq(sum, right, "%g, not %g", sum, right);
+}
+Test(cases_shapes, concats_of_padded_concats) { in_both_modes(concat_of_concats); }
+
+static void
+many_outputs(fc_context *ctx)
+{
+    float v[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+    fc_tensor x = fc_from_host(ctx, FC_F32, v, FC_SHAPE(8)), out[300];
+    for (int i = 0; i < 300; i++)
+        out[i] = i % 3 == 2 ? fc_sum(fc_add_scalar(x, i), FC_ALL, false) : fc_add_scalar(x, i);
+    cr_assert_eq(fc_eval(ctx, out, 300), FC_OK, "%s", fc_error(ctx));
+    for (int i = 0; i < 300; i++) {
+        float f = (float)i;
+        if (i % 3 == 2)
+            EXPECT(ctx, out[i], 28 + 8 * f);
+        else
+            EXPECT(ctx, out[i], f, f + 1, f + 2, f + 3, f + 4, f + 5, f + 6, f + 7);
+    }
+}
+Test(cases_shapes, three_hundred_outputs) { in_both_modes(many_outputs); }
+
+static void
+rank_8(fc_context *ctx)
+{
+    fc_dim two[9];
+    int64_t backwards[8] = {7, 6, 5, 4, 3, 2, 1, 0};
+    for (int i = 0; i < 9; i++)
+        two[i] = fc_n(2);
+    fc_tensor x = fc_reshape(fc_cast(fc_iota(ctx, FC_SHAPE(256), 0), FC_F32), two, 8);
+    fc_tensor y = fc_add(fc_permute(x, backwards, 8), x);
+    double sum, right = 0;
+    cr_assert_eq(fc_item(fc_sum(fc_square(y), FC_ALL, false), &sum), FC_OK, "%s", fc_error(ctx));
+    for (int i = 0; i < 256; i++) {
+        int r = 0;
+        for (int b = 0; b < 8; b++)
+            r |= (i >> b & 1) << (7 - b);
+        right += (i + r) * (double)(i + r);
+    }
+    cr_assert_eq(sum, right);
+    fc_tensor none = fc_unsqueeze(x, 0);
+    cr_assert_not(fc_valid(none));
+    EXPECT_ERROR(ctx, FC_INVALID, "8");
+}
+Test(cases_shapes, rank_8) { in_both_modes(rank_8); }
+
+static void
+too_large(fc_context *ctx)
+{
+    const int64_t big = INT64_C(1) << 62;
+    float one = 1;
+    fc_tensor x = fc_from_host(ctx, FC_F32, &one, FC_SHAPE(1));
+    fc_tensor wrong[] = {
+        fc_full(ctx, FC_F32, 1.0, FC_SHAPE(INT64_MAX, 2)),
+        fc_from_host(ctx, FC_F32, &one, FC_SHAPE(big)),
+        fc_broadcast(x, FC_SHAPE(INT64_C(1) << 40, INT64_C(1) << 40)),
+        fc_broadcast(x, FC_SHAPE(INT64_C(1) << 61)),
+        fc_pad(x, 0, FC_LIST(INT64_MAX), FC_LIST(INT64_MAX)),
+        fc_reshape(x, FC_SHAPE(INT64_MAX, INT64_MAX)),
+        fc_iota(ctx, FC_SHAPE(big, 8), 0),
+        fc_sum(x, FC_LIST(INT64_MIN), false),
+    };
+    for (int i = 0; i < (int)(sizeof wrong / sizeof *wrong); i++)
+        cr_assert_not(fc_valid(wrong[i]), "%d", i);
+    EXPECT_ERROR(ctx, FC_INVALID, "shape");
+    fc_tensor y = fc_exp(fc_broadcast(x, FC_SHAPE(INT64_C(1) << 45)));
+    cr_assert(!fc_valid(y) || fc_eval(ctx, &y, 1) == FC_RESOURCE);
+    EXPECT_ERROR(ctx, FC_RESOURCE, "memory");
+    EXPECT(ctx, fc_add_scalar(x, 1), 2);
+}
+Test(cases_shapes, sizes_that_overflow_are_refused) { in_both_modes(too_large); }
+
+// n floats that begin (or end) at an inaccessible page.
+static void
+at_the_border(fc_context *ctx, float *p, int64_t n)
+{
+    float got[80];
+    double sum;
+    for (int i = 0; i < n; i++)
+        p[i] = (float)(i + 1);
+    fc_tensor x = fc_borrow(ctx, FC_F32, p, FC_SHAPE(n), NULL, NULL, NULL);
+    int64_t minus = -1;
+    fc_tensor back = fc_borrow(ctx, FC_F32, p + n - 1, FC_SHAPE(n), &minus, NULL, NULL);
+    cr_assert_eq(fc_read(fc_add(x, back), got, (size_t)n * 4), FC_OK, "%s", fc_error(ctx));
+    for (int i = 0; i < n; i++)
+        cr_assert_eq(got[i], (float)(n + 1));
+    cr_assert_eq(fc_item(fc_sum(fc_mul_scalar(x, 2), FC_ALL, false), &sum), FC_OK);
+    cr_assert_eq(sum, (double)(n * (n + 1)));
+    fc_tensor product = fc_matmul(fc_reshape(x, FC_SHAPE(1, n)), fc_reshape(back, FC_SHAPE(n, 1)));
+    cr_assert_eq(fc_item(product, &sum), FC_OK);
+    cr_assert_eq(sum, (double)(n * (n + 1) * (n + 2) / 6));
+    fc_tensor s = fc_softmax(x, 0);
+    cr_assert_eq(fc_eval(ctx, &s, 1), FC_OK);
+    fc_release(x);
+    fc_release(back);
+}
+
+static void
+borders(fc_context *ctx)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *m = mmap(NULL, 3 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    cr_assert_neq(m, MAP_FAILED);
+    cr_assert_eq(mprotect(m + page, page, PROT_READ | PROT_WRITE), 0);
+    for (int64_t n = 1; n <= 70; n++) {
+        at_the_border(ctx, (float *)(m + page), n);
+        at_the_border(ctx, (float *)(m + 2 * page) - n, n);
+    }
+    munmap(m, 3 * page);
+}
+Test(cases_shapes, memory_that_ends_at_a_page) { in_both_modes(borders); }
