@@ -41,7 +41,8 @@ of_loads_and_computed(fc_context *ctx)
     TELLS(fc_sum(fc_take(fc_add_scalar(x, 1), i, 0), FC_ALL, false), "take", 3);
     TELLS(fc_take(fc_eq(x, x), i, 0), "take", 1, 0, 0);
     TELLS(fc_take(fc_concat(((fc_tensor[]){x, fc_neg(x)}), 2, 0),
-                  fc_from_host(ctx, FC_I64, edge, FC_SHAPE(4)), 0), "take", -1, 5, 0, 0);
+                  fc_from_host(ctx, FC_I64, edge, FC_SHAPE(4)), 0),
+          "take", -1, 5, 0, 0);
     EXPECT(ctx, fc_take(fc_add_scalar(x, 1), fc_from_host(ctx, FC_I64, fine, FC_SHAPE(3)), 0), 2, 6,
            6);
 }
@@ -91,6 +92,15 @@ in_both_modes(void (*check)(fc_context *ctx))
     }
 }
 
-Test(cases_indices, of_loads_and_computed_values) { in_both_modes(of_loads_and_computed); }
-Test(cases_indices, of_constants_and_broadcast_values) { in_both_modes(of_constants); }
-Test(cases_indices, along_an_axis_and_in_losses) { in_both_modes(along_and_losses); }
+Test(cases_indices, of_loads_and_computed_values)
+{
+    in_both_modes(of_loads_and_computed);
+}
+Test(cases_indices, of_constants_and_broadcast_values)
+{
+    in_both_modes(of_constants);
+}
+Test(cases_indices, along_an_axis_and_in_losses)
+{
+    in_both_modes(along_and_losses);
+}

@@ -1,5 +1,5 @@
-// cases_shapes.c: graphs of unusual shape: very wide concats, many inputs and outputs, rank 8, sizes
-// that overflow, memory that ends at a page's border, one value asked for twice.
+// cases_shapes.c: graphs of unusual shape: very wide concats, many inputs and outputs, rank 8,
+// sizes that overflow, memory that ends at a page's border, one value asked for twice.
 #include "api.h"
 
 #include <sys/mman.h>
@@ -54,7 +54,10 @@ wide_concats(fc_context *ctx)
             concat_of(ctx, parts[i], true, parts[i] % 4 == 0);
     }
 }
-Test(cases_shapes, concats_of_any_width) { in_both_modes(wide_concats); }
+Test(cases_shapes, concats_of_any_width)
+{
+    in_both_modes(wide_concats);
+}
 
 static void
 concat_of_concats(fc_context *ctx)
@@ -77,7 +80,10 @@ concat_of_concats(fc_context *ctx)
                  fc_error(ctx));
     cr_assert_eq(sum, right, "%g, not %g", sum, right);
 }
-Test(cases_shapes, concats_of_padded_concats) { in_both_modes(concat_of_concats); }
+Test(cases_shapes, concats_of_padded_concats)
+{
+    in_both_modes(concat_of_concats);
+}
 
 static void
 many_outputs(fc_context *ctx)
@@ -95,7 +101,10 @@ many_outputs(fc_context *ctx)
             EXPECT(ctx, out[i], f, f + 1, f + 2, f + 3, f + 4, f + 5, f + 6, f + 7);
     }
 }
-Test(cases_shapes, three_hundred_outputs) { in_both_modes(many_outputs); }
+Test(cases_shapes, three_hundred_outputs)
+{
+    in_both_modes(many_outputs);
+}
 
 static void
 rank_8(fc_context *ctx)
@@ -119,7 +128,10 @@ rank_8(fc_context *ctx)
     cr_assert_not(fc_valid(none));
     EXPECT_ERROR(ctx, FC_INVALID, "8");
 }
-Test(cases_shapes, rank_8) { in_both_modes(rank_8); }
+Test(cases_shapes, rank_8)
+{
+    in_both_modes(rank_8);
+}
 
 static void
 too_large(fc_context *ctx)
@@ -145,7 +157,10 @@ too_large(fc_context *ctx)
     EXPECT_ERROR(ctx, FC_RESOURCE, "memory");
     EXPECT(ctx, fc_add_scalar(x, 1), 2);
 }
-Test(cases_shapes, sizes_that_overflow_are_refused) { in_both_modes(too_large); }
+Test(cases_shapes, sizes_that_overflow_are_refused)
+{
+    in_both_modes(too_large);
+}
 
 // n floats that begin (or end) at an inaccessible page.
 static void
@@ -185,4 +200,7 @@ borders(fc_context *ctx)
     }
     munmap(m, 3 * page);
 }
-Test(cases_shapes, memory_that_ends_at_a_page) { in_both_modes(borders); }
+Test(cases_shapes, memory_that_ends_at_a_page)
+{
+    in_both_modes(borders);
+}

@@ -1,7 +1,7 @@
-// cases_values.c: values that fusion compilers have got wrong: NaN, signed zeros, extreme arguments,
-// integer corners, casts out of range, roundings. Each graph runs lazy and eager, its inputs as
-// tensors (once and 37 times over: vector body and tail) and as constants of the graph; the right
-// values are IEEE 754's or NumPy's.
+// cases_values.c: values that fusion compilers have got wrong: NaN, signed zeros, extreme
+// arguments, integer corners, casts out of range, roundings. Each graph runs lazy and eager, its
+// inputs as tensors (once and 37 times over: vector body and tail) and as constants of the graph;
+// the right values are IEEE 754's or NumPy's.
 #include "api.h"
 
 #include <math.h>
@@ -66,8 +66,12 @@ static void
 everywhere(void (*check)(const struct world *w))
 {
     for (int i = 0; i < 6; i++) {
-        static const char *const words[] = {"lazy", "eager", "lazy, 37 times", "eager, 37 times",
-                                            "lazy, constants", "eager, constants"};
+        static const char *const words[] = {"lazy",
+                                            "eager",
+                                            "lazy, 37 times",
+                                            "eager, 37 times",
+                                            "lazy, constants",
+                                            "eager, constants"};
         struct world w = {new_context(i & 1 ? FC_EAGER : FC_LAZY), i >= 4, i / 2 == 1 ? 37 : 1,
                           words[i]};
         check(&w);
@@ -92,7 +96,10 @@ nan_wins(const struct world *w)
     fc_tensor c = F(0, 2, INFINITY);
     IS_F(fc_div(c, c), NAN, 1, NAN);
 }
-Test(cases_values, nan_wins) { everywhere(nan_wins); }
+Test(cases_values, nan_wins)
+{
+    everywhere(nan_wins);
+}
 
 static void
 signed_zeros(const struct world *w)
@@ -109,7 +116,10 @@ signed_zeros(const struct world *w)
     IS_F(fc_min(F(0, -0.0f), F(-0.0f, 0)), -0.0f, -0.0f);
     IS_F(fc_where(fc_lt_scalar(F(-1, 1), 0), F(-0.0f, 1), fc_scalar(w->ctx, 0.0)), -0.0f, 0);
 }
-Test(cases_values, signed_zeros_keep_their_sign) { everywhere(signed_zeros); }
+Test(cases_values, signed_zeros_keep_their_sign)
+{
+    everywhere(signed_zeros);
+}
 
 static void
 extremes(const struct world *w)
@@ -121,7 +131,10 @@ extremes(const struct world *w)
     IS_F(fc_mul(F(1e-40f), F(1e10f)), 1e-40f * 1e10f);
     IS_I(fc_eq_scalar(F(1e-45f), 0), 0);
 }
-Test(cases_values, extreme_arguments_and_denormals) { everywhere(extremes); }
+Test(cases_values, extreme_arguments_and_denormals)
+{
+    everywhere(extremes);
+}
 
 static void
 integers(const struct world *w)
@@ -148,7 +161,10 @@ integers(const struct world *w)
     IS_F(fc_mod(F(-7.5f, 7.5f), F(2, -2)), 0.5f, -0.5f);
     IS_F(fc_fmod(F(-7.5f), F(2)), -1.5f);
 }
-Test(cases_values, integers_wrap_and_never_trap) { everywhere(integers); }
+Test(cases_values, integers_wrap_and_never_trap)
+{
+    everywhere(integers);
+}
 
 static void
 casts(const struct world *w)
@@ -167,7 +183,10 @@ casts(const struct world *w)
     IS_F(fc_cast(fc_cast(F(0.1f, 65520, 6e-8f), FC_F16), FC_F32), 0.0999755859375f, INFINITY,
          0x1p-24f);
 }
-Test(cases_values, casts_saturate_truncate_and_round) { everywhere(casts); }
+Test(cases_values, casts_saturate_truncate_and_round)
+{
+    everywhere(casts);
+}
 
 static void
 no_contraction(const struct world *w)
@@ -180,7 +199,10 @@ no_contraction(const struct world *w)
     volatile float third = 1.0f / 3, r[3] = {0.1f * third, 1.1f * third, 3.3f * third};
     IS_F(fc_mul_scalar(x, (double)third), r[0], r[1], r[2]);
 }
-Test(cases_values, products_and_sums_are_not_contracted) { everywhere(no_contraction); }
+Test(cases_values, products_and_sums_are_not_contracted)
+{
+    everywhere(no_contraction);
+}
 
 Test(cases_values, the_callers_floating_point_state_is_kept)
 {
