@@ -194,18 +194,27 @@ useful_threads(const struct problem *p, const struct schedule *s)
     return max64(1, min64(max64(p->t->units, 1), (int64_t)(cycles / WAKE)));
 }
 
+// The next smaller block: one part more, or where rounding to units gives the same again, one unit
+// less.
+static int64_t
+smaller(int64_t extent, int64_t now, int64_t unit)
+{
+    int64_t parts = ceil_div(extent, now) + 1;
+    int64_t next = part(extent, round_up(ceil_div(extent, parts), unit), unit);
+    return next < now ? next : max64(now - unit, unit);
+}
+
 // Smaller units, the longer side first, until each thread has as many or all have several.
 static void
 spread(const struct problem *p, const struct schedule *s, int64_t threads, int64_t *mc, int64_t *nc)
 {
     int64_t columns = (int64_t)s->unroll * s->vec, n;
     while ((n = count_units(p, *mc, *nc)) < 4 * threads && n % threads) {
-        int64_t across = ceil_div(p->N, *nc), down = ceil_div(p->M, *mc);
         bool can_n = *nc > columns, can_m = *mc > s->rows;
         if (can_n && (*nc >= *mc || !can_m))
-            *nc = part(p->N, round_up(ceil_div(p->N, across + 1), columns), columns);
+            *nc = smaller(p->N, *nc, columns);
         else if (can_m)
-            *mc = part(p->M, round_up(ceil_div(p->M, down + 1), s->rows), s->rows);
+            *mc = smaller(p->M, *mc, s->rows);
         else
             break;
     }

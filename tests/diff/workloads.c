@@ -188,6 +188,52 @@ Test(workloads, plan_figures_are_what_the_interpreter_counts)
     }
 }
 
+// Schedules divide work among threads: any number of them must come to an end.
+Test(workloads, plans_for_any_number_of_threads)
+{
+    for (uint32_t i = 0; i < sizeof suite / sizeof *suite; i++) {
+        struct graph *g = load(suite[i].name);
+        for (uint32_t threads = 1; threads <= 130; threads += threads < 34 ? 1 : 24) {
+            struct target t = test_target();
+            struct diag d = {0};
+            t.units = threads;
+            struct plan *p = plan_build(g, &t, NULL, &d);
+            cr_assert(p, "%s", d.text);
+            for (uint32_t k = 0; k < p->launch.n; k++)
+                cr_expect_geq(p->launch.at[k].sched.units, 1, "%s, %u threads", suite[i].name,
+                              threads);
+            plan_free(p);
+        }
+        graph_free(g);
+    }
+}
+
+Test(workloads, contractions_of_any_size_for_any_number_of_threads)
+{
+    struct rng r = {11};
+    for (uint32_t i = 0; i < 4000; i++) {
+        char text[300];
+        struct target t = test_target();
+        struct diag d = {0};
+        t.units = 1 + rng_below(&r, 64);
+        uint32_t m = 1 + rng_below(&r, 1u << rng_below(&r, 13));
+        uint32_t n = 1 + rng_below(&r, 1u << rng_below(&r, 13));
+        uint32_t k = 1 + rng_below(&r, 1u << rng_below(&r, 13));
+        bool at = rng_below(&r, 2), bt = rng_below(&r, 2);
+        snprintf(text, sizeof text,
+                 "graph @g(%%a: f32[%u, %u], %%b: f32[%u, %u]) { return matmul %s, %s }",
+                 at ? k : m, at ? m : k, bt ? n : k, bt ? k : n,
+                 at ? "(permute %a {axes = [1, 0]})" : "%a",
+                 bt ? "(permute %b {axes = [1, 0]})" : "%b");
+        struct graph *g = parse(text, "contraction");
+        struct plan *p = plan_build(g, &t, NULL, &d);
+        cr_assert(p, "%s: %s", text, d.text);
+        cr_expect_geq(p->launch.at[0].sched.units, 1, "%s", text);
+        plan_free(p);
+        graph_free(g);
+    }
+}
+
 Test(workloads, launches_at_run_time_equal_the_plan)
 {
     struct diag d = {0};
