@@ -191,3 +191,68 @@ Test(primitive, conversions)
     SAME(scalar_to_double(DT_bf16, convert(DT_f32, DT_bf16, tie)), 1.0);
     cr_expect_eq(eval_primitive(OP_bitcast, DT_f32, DT_i32, 0x80000000u, 0, 0), 0x80000000u);
 }
+
+// Operand patterns whose pairs and triples tell most operators apart.
+static const uint64_t corners[] = {0, 1, 2, 3, 5, 0x7f, 0x80, 0xff, 0x3f800001, 0x80000000,
+                                   0xc0490fdb, 0x7f7fffff, 0x7f800000};
+enum { CORNERS = sizeof corners / sizeof *corners };
+
+static uint64_t
+corner(uint8_t d, int i)
+{
+    uint64_t bits = corners[i];
+    return d == DT_bool ? bits & 1 : bits & ~0ull >> (64 - dtype_table[d].bits);
+}
+
+static bool
+is_defined(uint16_t op, uint8_t d)
+{
+    const struct op_info *o = &op_table[op];
+    return d == DT_f32 ? o->llvm_f : d == DT_i32 ? o->llvm_s : d == DT_u8 ? o->llvm_u : o->llvm_b;
+}
+
+static bool
+commutes(uint16_t op, uint8_t d)
+{
+    bool same = true;
+    for (int i = 0; i < CORNERS; i++)
+        for (int k = 0; k < i; k++)
+            same &= eval_primitive(op, d, d, corner(d, i), corner(d, k), 0) ==
+                    eval_primitive(op, d, d, corner(d, k), corner(d, i), 0);
+    return same;
+}
+
+static bool
+associates(uint16_t op, uint8_t d)
+{
+    bool same = true;
+    for (int i = 0; i < CORNERS * CORNERS * CORNERS; i++) {
+        uint64_t a = corner(d, i % CORNERS), b = corner(d, i / CORNERS % CORNERS);
+        uint64_t c = corner(d, i / CORNERS / CORNERS);
+        uint64_t ab = eval_primitive(op, d, d, a, b, 0), bc = eval_primitive(op, d, d, b, c, 0);
+        same &= eval_primitive(op, d, d, ab, c, 0) == eval_primitive(op, d, d, a, bc, 0);
+    }
+    return same;
+}
+
+Test(primitive, flags_of_two_operand_rows_are_true)
+{
+    static const uint8_t dtypes[] = {DT_f32, DT_i32, DT_u8, DT_bool};
+    for (uint16_t op = 1; op < OP_COUNT; op++) {
+        const struct op_info *o = &op_table[op];
+        if (o->kind != OPK_ELEM || o->arity != 2 || o->flags & OPF_EXPAND)
+            continue;
+        bool commutative = true, associative = true;
+        for (int i = 0; i < 4; i++) {
+            if (!is_defined(op, dtypes[i]))
+                continue;
+            commutative &= commutes(op, dtypes[i]);
+            associative &= dtypes[i] == DT_f32 || associates(op, dtypes[i]);
+        }
+        bool closed = o->rule != DTR_COMPARE && (o->llvm_s || o->llvm_u);
+        cr_expect_eq(commutative, (o->flags & OPF_COMM) != 0, "%s commutes: %d", o->name,
+                     commutative);
+        cr_expect_eq(associative && closed, (o->flags & OPF_ASSOC) != 0, "%s associates: %d",
+                     o->name, associative);
+    }
+}

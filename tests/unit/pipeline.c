@@ -1,0 +1,62 @@
+// pipeline.c: what tools may ask of compilation: to be told of each pass, and to stop after so many
+// merges, one kernel less for each.
+#include "ir/base/str.h"
+#include "ir/text.h"
+#include "passes/plan.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+static const struct target target = {
+    .kind = DEVICE_CPU, .arch = "none", .units = 8, .vec_bytes = 64, .l1 = 32 << 10,
+    .l2 = 1 << 20, .llc = 32 << 20, .copy_gbps = 20, .launch_us = 1,
+};
+
+// Softmax op by op: four loops that fuse into one.
+static const char text[] = "graph @f(%x: f32[512, 4096]) {\n"
+                           "  %m = max %x {axes = [1], keepdims = true}\n"
+                           "  %e = exp (sub %x, %m)\n"
+                           "  %s = sum %e {axes = [1], keepdims = true}\n"
+                           "  return div %e, %s\n"
+                           "}\n";
+
+static uint32_t
+kernels(const struct compile_options *o)
+{
+    struct diag d = {0};
+    struct graph *g = graph_parse(text, sizeof text - 1, "text", &d);
+    cr_assert_not_null(g, "%s", d.text);
+    struct plan *p = plan_build(g, &target, o, &d);
+    cr_assert_not_null(p, "%s", d.text);
+    uint32_t n = p->launch.n;
+    plan_free(p);
+    graph_free(g);
+    return n;
+}
+
+Test(pipeline, stops_after_n_merges)
+{
+    cr_assert_eq(kernels(NULL), 1);
+    uint32_t before = kernels(&(struct compile_options){.stop_after = 1});
+    cr_assert_gt(before, 1);
+    for (uint32_t n = 2; before > 1; n++) {
+        uint32_t now = kernels(&(struct compile_options){.stop_after = n});
+        cr_assert_eq(now, before - 1, "merge %u: %u kernels, then %u", n, before, now);
+        before = now;
+    }
+}
+
+static void
+note(void *user, const char *pass, const struct graph *g, double us)
+{
+    cr_expect(g->outputs.n == 1 && us >= 0);
+    str_printf(user, "%s ", pass);
+}
+
+Test(pipeline, tells_of_each_pass)
+{
+    struct str told = {0};
+    kernels(&(struct compile_options){.after_pass = note, .user = &told});
+    cr_assert_str_eq(str_text(&told), "canon rounding decompose canon fuse ");
+    str_free(&told);
+}
