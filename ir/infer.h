@@ -1,4 +1,4 @@
-// infer.h: inside graph_build: what an inference rule sees, and the helpers that rules share.
+// infer.h: inside graph_build: what an inference rule sees, and what the rules share.
 #ifndef FUSEC_IR_INFER_H
 #define FUSEC_IR_INFER_H
 

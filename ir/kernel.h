@@ -3,7 +3,8 @@
 //
 // A kernel runs over a domain: parallel axes P, then reduce axes R (possibly none). The body is a
 // straight line of scalar SSA instructions. Each instruction has
-//   - a level: ONCE (the same everywhere), ROW (one value per point of P) or ELEM (per point of P x R);
+//   - a level: ONCE (the same everywhere), ROW (one value per point of P) or ELEM (one per point of
+//     P x R);
 //   - a stage: how many reductions over R must be finished before it can be computed.
 // Accumulators reduce an ELEM instruction over R (scope OVER_R: the result is a ROW value usable
 // from stage + 1 on), or a ROW instruction over P (scope OVER_P: the result is one value, usable in
@@ -119,7 +120,7 @@ extern const char *const kernel_class_name[CLASS_COUNT];
 // A contraction: C[batch..., m, n] = sum_k A[batch, m, k] B[batch, k, n]. The P axes are the batch
 // axes, then m, then n; the one R axis is k. a and b are the instructions of stage 0, level ELEM,
 // that give the factors (their loads do not depend on n, resp. m: the prologue); the product is
-// accumulator acc (op OP_sum, dtype the accumulation dtype, value 0). Stage 1 is the epilogue over P.
+// accumulator acc (op OP_sum, accumulation dtype, value 0). Stage 1 is the epilogue over P.
 struct contraction {
     uint32_t a, b, acc;
 };

@@ -1,4 +1,5 @@
-// ops.c: the op table as data, from ops.def.
+// ops.c: the op table as data, from ops.def, and what reductions start from. -0.0 is the identity
+// of float sums: +0.0 would turn a sum of -0.0 alone into +0.0.
 #include "ir/ops.h"
 
 #include "ir/base/check.h"

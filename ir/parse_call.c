@@ -8,13 +8,13 @@
 // encloses the first one (unless a comma inside shows that the list was meant). Without parentheses
 // a call takes as many operands as its op has, so `return div %e, %s` returns one value.
 //
-// max and min are the reductions when called with one operand. An elementwise op lends a bare number
-// the dtype of its other operands, as NumPy does with Python's: an integer becomes whatever the
-// others are, a float stays with floats and makes f64 of integers and bools.
+// max and min are the reductions when called with one operand. An elementwise op lends a bare
+// number the dtype of its other operands, as NumPy does with Python's: an integer becomes whatever
+// the others are, a float stays with floats and makes f64 of integers and bools.
 //
-// Attributes are read as the op's schema says (schema.h). Absent ones have defaults: false; all axes
-// of a reduction; axis = -1 of a composite; eps = 1e-5; correction = 0; slice from 0 in steps of 1;
-// pad with 0.
+// Attributes are read as the op's schema says (schema.h). Absent ones have defaults: false; all
+// axes of a reduction; axis = -1 of a composite; eps = 1e-5; correction = 0; slice from 0 in steps
+// of 1; pad with 0.
 #include "ir/parse.h"
 
 #include "ir/base/str.h"

@@ -1,4 +1,6 @@
-// name.c: what a kernel is called, and which of the user's ops it computes.
+// name.c: what a kernel is called, and which of the user's ops it computes. Both come from origins:
+// an instruction's origin is a user call or a union of calls, which is walked with an own stack.
+// Names depend on the plan alone: the ops in graph order, cut when long, and the launch's number.
 #include "passes/fuse.h"
 
 #include "ir/base/str.h"

@@ -1,4 +1,7 @@
-// schedule.c: asks the classes in turn.
+// schedule.c: asks the classes in turn. Pointwise and contraction follow from the body. A reduction
+// is a column kernel where more bytes run along the last P axis than along R, else a row kernel,
+// split where there are fewer long rows than threads; what one of row and column refuses is offered
+// to the other.
 #include "passes/schedule.h"
 
 #include "passes/plan.h"

@@ -1,5 +1,6 @@
-// jit_symbols.c: the helpers that LLVM calls where the processor has no instruction. The compiler's
-// runtime library has some of them, but which ones, and how correct, differs between systems.
+// jit_symbols.c: the functions that LLVM calls where the processor has no instruction. The
+// compiler's runtime library has some of them, but which ones, and how correct, differs between
+// systems.
 //
 // Calling convention: LLVM (since 15) passes half and bfloat in the low 16 bits of a floating-point
 // register, on x86-64 and AArch64 alike. A float argument sits in the same register, so float is

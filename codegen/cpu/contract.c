@@ -178,8 +178,8 @@ pack_b(struct contract *c, struct unit *u, const char *column)
 
 // ---- the epilogue over one register tile
 
-// Vectors of a row that the epilogue takes in one turn: all, or one where it is long, since its text
-// appears once for each.
+// Vectors of a row that the epilogue takes in one turn: all, or one where it is long, since its
+// text appears once for each.
 static uint32_t
 vectors_at_once(const struct contract *c)
 {

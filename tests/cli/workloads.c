@@ -1,5 +1,6 @@
 // workloads.c: every workload of the bench, at small and awkward sizes, gives the same bits eager
-// and compiled (strict, so that f16 and bf16 round alike), through the calls that the bench measures.
+// and compiled (strict, so that f16 and bf16 round alike), through the calls that the bench
+// measures.
 #include "frontend/cli/bench.h"
 #include "frontend/cli/translate.h"
 

@@ -1,5 +1,5 @@
-// codegen.c: generated code computes what the kernel interpreter computes, bit for bit, fused and op
-// by op, with one thread and two, with every buffer ending (even seeds: beginning) at an
+// codegen.c: generated code computes what the kernel interpreter computes, bit for bit, fused and
+// op by op, with one thread and two, with every buffer ending (even seeds: beginning) at an
 // inaccessible page. FUSEC_SEEDS=10000 runs the long version by hand.
 #include "tests/support/graph_gen.h"
 #include "tests/support/run_plan.h"

@@ -1,6 +1,6 @@
-// kernel.c: kernels as text, their invariants, and the kernel interpreter: reductions in their fixed
-// order against an independent formulation, staged bodies, masks and gathers, contractions, and the
-// figures of traffic.
+// kernel.c: kernels as text, their invariants, and the kernel interpreter: reductions in their
+// fixed order against an independent formulation, staged bodies, masks and gathers, contractions,
+// and the figures of traffic.
 #include "ir/interp.h"
 
 #include "ir/base/str.h"
