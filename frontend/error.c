@@ -25,7 +25,7 @@ thread_find(fc_context *ctx, bool make)
         vec_push(&ctx->threads, spare);
     }
     spare->thread = self;
-    spare->error.text[0] = 0;
+    diag_clear(&spare->error);
     return spare;
 }
 

@@ -10,24 +10,35 @@
 #include <string.h>
 
 static void
-report(void *user, const struct plan *p)
+tell(struct str *out)
 {
+    str_addc(out, '\n');
+    fwrite(out->at, 1, out->n, stderr); // one call: reports of several threads don't mix
+    str_free(out);
+}
+
+static void
+report_text(void *user, const struct plan *p)
+{
+    (void)user;
     struct str out = {0};
-    if (user)
-        explain_json(p, &out);
-    else
-        explain_text(p, false, &out);
-    str_addc(&out, '\n');
-    fwrite(out.at, 1, out.n, stderr); // one call: reports of several threads don't mix
-    str_free(&out);
+    explain_text(p, false, &out);
+    tell(&out);
+}
+
+static void
+report_json(void *user, const struct plan *p)
+{
+    (void)user;
+    struct str out = {0};
+    explain_json(p, &out);
+    tell(&out);
 }
 
 void
 report_if_asked(fc_context *ctx)
 {
     const char *form = getenv("FUSEC_EXPLAIN");
-    if (!form || !*form)
-        return;
-    bool json = !strcmp(form, "json");
-    context_on_plan(ctx, report, json ? ctx : NULL);
+    if (form && *form)
+        context_on_plan(ctx, strcmp(form, "json") ? report_text : report_json, NULL);
 }

@@ -1,4 +1,8 @@
 // tensor.c: tensors from and to host memory, and what is known of a tensor.
+//
+// Whatever waits for the device or copies much lets the context's lock go meanwhile, and so holds a
+// reference to all that it will touch afterwards. Errors of work that nobody waited for (flushes,
+// eager ops with an index out of range) are told by the first call here that waits.
 #include "frontend/call.h"
 
 #include "ir/base/check.h"
@@ -18,9 +22,8 @@ host_layout(fc_context *ctx, const char *file, int line, const char *what, fc_dt
     }
     if (rank < 0 || rank > MAX_RANK || (rank && !shape)) {
         context_fail(ctx, file, line, FC_INVALID,
-                     "%s: a rank from 0 to %d and its dims are needed, "
-                     "got rank %d",
-                     what, MAX_RANK, rank);
+                     "%s: a rank from 0 to %d and its dims are needed, got rank %d", what, MAX_RANK,
+                     rank);
         return false;
     }
     *l = (struct layout){.dtype = (uint8_t)dtype, .rank = (uint8_t)rank, .align_log2 = 6};
@@ -47,11 +50,10 @@ copy_from_host(fc_context *ctx, const char *file, int line, const struct layout 
     uint32_t layout = layout_intern(ctx, l);
     struct value *v = NULL;
     struct buffer *b = buffer_new(ctx, l->bytes);
-    if (b)
-        v = value_stored(ctx, layout, b,
-                         b->data); // before the lock goes: it keeps the layout known
+    if (b) // before the lock goes: the value keeps the layout known
+        v = value_stored(ctx, layout, b, b->data);
     struct diag d;
-    d.code = DIAG_OK;
+    diag_clear(&d);
     bool done = b;
     if (b && l->bytes) {
         context_unlock(ctx);
@@ -240,8 +242,7 @@ take_late(fc_context *ctx, fc_status status)
         return status;
     fc_status late = (fc_status)ctx->late.code;
     context_fail(ctx, NULL, 0, late, "%s", ctx->late.text);
-    ctx->late.code = DIAG_OK;
-    ctx->late.text[0] = 0;
+    diag_clear(&ctx->late);
     return status ? status : late;
 }
 
@@ -249,8 +250,7 @@ static fc_status
 force(fc_context *ctx, struct value *const *v, uint32_t n, const char *what)
 {
     struct diag d;
-    d.code = DIAG_OK;
-    d.text[0] = 0;
+    diag_clear(&d);
     fc_status status = eval_values(ctx, v, n, &d);
     if (status)
         context_fail(ctx, NULL, 0, status, "%s: %s", what, d.text);
@@ -262,10 +262,11 @@ fc_eval(fc_context *ctx, const fc_tensor *tensors, int n)
 {
     if (!ctx)
         return FC_HANDLE;
-    if (n < 0 || (n && !tensors))
-        return FC_INVALID;
     context_lock(ctx);
     fc_status status = FC_OK;
+    if (n < 0 || (n && !tensors))
+        status = context_fail(ctx, NULL, 0, FC_INVALID, "fc_eval: the list of %d tensors%s", n,
+                              n < 0 ? " has a negative length" : " is NULL");
     VEC(struct value *) v = {0};
     for (int i = 0; i < n && !status; i++) {
         struct slot *s = slot_find(ctx, tensors[i]);
@@ -337,7 +338,7 @@ read_bytes(fc_tensor t, void *dst, size_t bytes, const char *what, bool one, uin
         stored = dense_value(ctx, v, what, &status);
     if (stored && l.bytes) {
         struct diag d;
-        d.code = DIAG_OK;
+        diag_clear(&d);
         context_unlock(ctx);
         bool done = ctx->device->ops->download(ctx->device, dst, stored->data, l.bytes, &d);
         context_lock(ctx);
@@ -360,12 +361,23 @@ fc_read(fc_tensor t, void *dst, size_t bytes)
     return read_bytes(t, dst, bytes, "fc_read", false, NULL);
 }
 
+// A NULL where the answer should go.
 static fc_status
-read_item(fc_tensor t, bool null, const char *what, uint8_t *dtype, uint64_t *bits)
+no_place(fc_tensor t, const char *what)
+{
+    fc_context *ctx = context_of(t);
+    if (!ctx)
+        return FC_HANDLE;
+    context_lock(ctx);
+    fc_status status = context_fail(ctx, NULL, 0, FC_INVALID, "%s: out is NULL", what);
+    context_unlock(ctx);
+    return status;
+}
+
+static fc_status
+read_item(fc_tensor t, const char *what, uint8_t *dtype, uint64_t *bits)
 {
     uint64_t element = 0;
-    if (null)
-        return FC_INVALID;
     fc_status status = read_bytes(t, &element, 0, what, true, dtype);
     if (!status || status == FC_INDEX)
         *bits = scalar_load(*dtype, &element);
@@ -377,7 +389,9 @@ fc_item(fc_tensor t, double *out)
 {
     uint8_t dtype;
     uint64_t bits;
-    fc_status status = read_item(t, !out, "fc_item", &dtype, &bits);
+    if (!out)
+        return no_place(t, "fc_item");
+    fc_status status = read_item(t, "fc_item", &dtype, &bits);
     if (!status || status == FC_INDEX)
         *out = scalar_to_double(dtype, bits);
     return status;
@@ -388,7 +402,9 @@ fc_item_int(fc_tensor t, int64_t *out)
 {
     uint8_t dtype;
     uint64_t bits;
-    fc_status status = read_item(t, !out, "fc_item_int", &dtype, &bits);
+    if (!out)
+        return no_place(t, "fc_item_int");
+    fc_status status = read_item(t, "fc_item_int", &dtype, &bits);
     if (!status || status == FC_INDEX)
         *out = scalar_to_int(dtype, bits);
     return status;
@@ -399,7 +415,7 @@ fc_data(fc_tensor t, const void **out)
 {
     fc_context *ctx = context_of(t);
     if (!out)
-        return FC_INVALID;
+        return no_place(t, "fc_data");
     *out = NULL;
     if (!ctx)
         return FC_HANDLE;

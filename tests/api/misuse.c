@@ -249,9 +249,15 @@ Test(misuse, reading)
     cr_assert_eq(fc_item(x, &d), FC_INVALID);
     EXPECT_ERROR(ctx, FC_INVALID, "fc_item", "6");
     cr_assert_eq(fc_item(x, NULL), FC_INVALID);
+    EXPECT_ERROR(ctx, FC_INVALID, "fc_item", "NULL");
+    cr_assert_eq(fc_item_int(x, NULL), FC_INVALID);
+    EXPECT_ERROR(ctx, FC_INVALID, "fc_item_int", "NULL");
     cr_assert_eq(fc_data(x, NULL), FC_INVALID);
-    cr_assert_eq(fc_eval(ctx, NULL, 1), FC_INVALID);
+    EXPECT_ERROR(ctx, FC_INVALID, "fc_data", "NULL");
+    cr_assert_eq(fc_eval(ctx, NULL, 2), FC_INVALID);
+    EXPECT_ERROR(ctx, FC_INVALID, "fc_eval", "2", "NULL");
     cr_assert_eq(fc_eval(ctx, &x, -1), FC_INVALID);
+    EXPECT_ERROR(ctx, FC_INVALID, "fc_eval", "-1");
     cr_assert_eq(fc_eval(ctx, NULL, 0), FC_OK);
     cr_assert_eq(fc_scope_end(ctx), FC_INVALID);
     EXPECT_ERROR(ctx, FC_INVALID, "fc_scope_end");

@@ -1,5 +1,5 @@
-// helpers.c: small helpers of the public interface, made of ops. A mistake in an argument is passed
-// on to the op, whose error names it.
+// shorthands.c: functions of the public interface that are made of others. A mistake in an argument
+// is passed on to the op, whose error names it.
 #include "frontend/context.h"
 
 static int
