@@ -39,7 +39,8 @@ same_inst(const struct inst *p, const struct inst *q)
            p->aux == q->aux && p->bits == q->bits;
 }
 
-val
+// The instruction as given, or the equal one that exists.
+static val
 x_inst(struct expander *x, const struct inst *in)
 {
     uint64_t h = hash_mix(in->op | (uint64_t)in->dtype << 16, in->a | (uint64_t)in->b << 32);

@@ -1,6 +1,6 @@
 // expand_rules.h: what the expansions are written with. A rule appends instructions to the body
-// under construction and returns the one that has the result. The helpers hash-cons, and fold what
-// depends on literals only; so an expansion over literal operands is its value.
+// under construction and returns the one that has the result. The functions below hash-cons, and
+// fold what depends on literals only; so an expansion over literal operands is its value.
 #ifndef FUSEC_IR_EXPAND_RULES_H
 #define FUSEC_IR_EXPAND_RULES_H
 
@@ -21,7 +21,6 @@ x_dtype(const struct expander *x, val a)
     return x->k->inst.at[a].dtype;
 }
 
-val x_inst(struct expander *x, const struct inst *in); // as given, or the equal one that exists
 val x_bits(struct expander *x, uint8_t dtype, uint64_t bits);
 val x_num(struct expander *x, uint8_t dtype, double v); // rounded to the dtype
 val x_op(struct expander *x, uint16_t op, val a, val b, val c);

@@ -119,9 +119,3 @@ fork_lock_wait(struct fork_lock *l)
 {
     pthread_cond_wait(&l->changed, &l->mutex);
 }
-
-void
-fork_lock_changed(struct fork_lock *l)
-{
-    pthread_cond_broadcast(&l->changed);
-}

@@ -8,7 +8,7 @@
 
 // The order in which nested locks are taken, outermost first; fork() takes them all in this order.
 // Locks of one rank are never held together by anyone else.
-enum fork_rank { FORK_CONTEXT, FORK_PLANS, FORK_CODE, FORK_MEMORY, FORK_RANKS };
+enum fork_rank { FORK_CONTEXT, FORK_CODE, FORK_MEMORY, FORK_RANKS };
 
 // A mutex with a condition and a count of long pieces of work begun under it. fork() waits until
 // no such work is under way, so a child never waits for a thread that it does not have.
@@ -29,8 +29,7 @@ void fork_lock_drop(struct fork_lock *l);
 // what was read under the lock before it must be read again.
 void fork_lock_begin_work(struct fork_lock *l);
 void fork_lock_end_work(struct fork_lock *l);
-// With the lock held: waits until some other thread says changed. May wake without reason.
+// With the lock held: waits until some other thread ends its work. May wake without reason.
 void fork_lock_wait(struct fork_lock *l);
-void fork_lock_changed(struct fork_lock *l);
 
 #endif

@@ -117,8 +117,6 @@ fill_template(struct emitter *e, struct str *out, const char *t, uint8_t dtype, 
                            dtype == DT_bool ? 1u : dtype_table[dtype].bits);
             else if (c == 'V')
                 str_printf(out, "%u", lanes);
-            else if (c == 'B')
-                str_printf(out, "<%u x i1>", lanes);
             else
                 str_add(out, operand[c - '0']);
         }

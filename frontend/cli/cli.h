@@ -54,10 +54,8 @@ bool split_pair(const char *pair, size_t *name, const char **value);
 // Parses a file ("-": standard input) and sets dims ("N=4096"). Sizes decide what may broadcast and
 // reduce, so once they have changed the graph must be verified anew, with verify_dims.
 struct graph *load_graph(const char *path, const word_list *dims, struct diag *d);
-bool read_file(const char *path, struct str *out, struct diag *d);
 bool verify_dims(const struct graph *g, struct diag *d);
 void settle_strides(struct graph *g); // of row-major inputs, after dims have changed
-bool set_dim(struct graph *g, const char *name, size_t n, int64_t value, struct diag *d);
 
 // ---- format.c
 

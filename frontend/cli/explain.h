@@ -34,7 +34,6 @@ void find_fates(const struct plan *p, op_fates *out); // in graph order, views i
 void free_fates(op_fates *f);
 // x, out0, tmp0
 const char *buffer_name(const struct plan *p, uint32_t buffer, char name[64]);
-const char *output_name(const struct plan *p, uint32_t output, char name[64]);
 // Numbers of the kernel's buffers in one role, in the plan's order; the caller's to xfree.
 uint32_t *launch_buffers(const struct launch *l, uint8_t role, uint32_t *n);
 int64_t launch_scratch(const struct launch *l);

@@ -67,10 +67,7 @@ add_boundary(const struct boundary *b, struct json *j)
 {
     json_open(j, NULL, '{');
     json_int(j, "from", b->from);
-    if (b->to == UINT32_MAX)
-        json_text(j, "to", NULL);
-    else
-        json_int(j, "to", b->to);
+    json_int(j, "to", b->to);
     json_text(j, "node", b->node);
     json_text(j, "reason", reason_name[b->reason]);
     json_text(j, "words", reason_doc[b->reason]);

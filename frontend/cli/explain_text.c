@@ -1,4 +1,5 @@
-// explain_text.c: a plan for people.
+// explain_text.c: a plan for people: the graph that was fused, what became of eager's kernels and
+// transfers, each kernel, memory, why kernels are apart, and what the plan is guarded on.
 #include "frontend/cli/cli.h"
 #include "frontend/cli/explain.h"
 
@@ -132,12 +133,8 @@ print_boundaries(struct page *g)
     heading(g, "boundaries");
     for (uint32_t i = 0; i < p->boundary.n; i++) {
         const struct boundary *b = &p->boundary.at[i];
-        str_printf(g->out, "  %s, ", b->node);
-        if (b->to == UINT32_MAX)
-            str_printf(g->out, "kernel %" PRIu32 " -> %s", b->from, "an output");
-        else
-            str_printf(g->out, "kernel %" PRIu32 " -> kernel %" PRIu32, b->from, b->to);
-        str_printf(g->out, ", %s: %s%s%s\n", bytes_text(b->bytes, bytes), reason_name[b->reason],
+        str_printf(g->out, "  %s, kernel %" PRIu32 " -> kernel %" PRIu32 ", %s: %s%s%s\n", b->node,
+                   b->from, b->to, bytes_text(b->bytes, bytes), reason_name[b->reason],
                    *reason_doc[b->reason] ? ": " : "", reason_doc[b->reason]);
     }
     if (!p->boundary.n)

@@ -1,4 +1,6 @@
-// load.c: graphs from .fuse files, with dims set on the command line.
+// load.c: graphs from .fuse files, with dims set on the command line. A dim is a symbol with a
+// hint; setting it changes the hint, so strides that follow from it are laid anew, and what the
+// parser inferred from the old value (what broadcasts, what is empty) has to be verified again.
 #include "frontend/cli/cli.h"
 
 #include "ir/text.h"
@@ -9,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool
+static bool
 read_file(const char *path, struct str *out, struct diag *d)
 {
     FILE *f = strcmp(path, "-") ? fopen(path, "rb") : stdin;
@@ -26,7 +28,7 @@ read_file(const char *path, struct str *out, struct diag *d)
     return ok;
 }
 
-bool
+static bool
 set_dim(struct graph *g, const char *name, size_t n, int64_t value, struct diag *d)
 {
     struct str names = {0};

@@ -41,13 +41,6 @@ xrealloc(void *p, size_t n)
     return p;
 }
 
-char *
-xstrdup(const char *s)
-{
-    size_t n = strlen(s) + 1;
-    return memcpy(xmalloc(n), s, n);
-}
-
 void
 xfree(void *p)
 {
@@ -122,19 +115,6 @@ arena_printf(struct arena *a, const char *fmt, ...)
     vsnprintf(s, (size_t)n + 1, fmt, again);
     va_end(again);
     return s;
-}
-
-void
-arena_reset(struct arena *a)
-{
-    struct arena_block *keep = a->head;
-    if (!keep)
-        return;
-    struct arena rest = {keep->next, 0};
-    arena_free(&rest);
-    keep->next = NULL;
-    keep->used = 0;
-    a->bytes = keep->cap;
 }
 
 void

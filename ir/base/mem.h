@@ -9,10 +9,9 @@
 void *xmalloc(size_t n);
 void *xcalloc(size_t n, size_t size);
 void *xrealloc(void *p, size_t n);
-char *xstrdup(const char *s);
 
 // A region that only grows and is freed whole. Zero-initialise it; pointers stay valid until
-// arena_free or arena_reset.
+// arena_free.
 struct arena {
     struct arena_block *head;
     size_t bytes; // taken from the system
@@ -21,7 +20,6 @@ void *arena_alloc(struct arena *a, size_t n);  // 16-byte aligned, zeroed; n = 0
 void *arena_copy(struct arena *a, const void *p, size_t n);
 char *arena_strdup(struct arena *a, const char *s);
 char *arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void arena_reset(struct arena *a); // keeps the newest block for reuse
 void arena_free(struct arena *a);
 
 // A growable array: VEC(int) v = {0}; vec_push(&v, 3); v.at[0]; v.n; vec_free(&v).
