@@ -346,16 +346,6 @@ type_key(struct call *c)
     ctx->key.n = (uint32_t)(k - ctx->key.at);
 }
 
-static struct graph *
-scratch_graph(fc_context *ctx, const char *name)
-{
-    struct graph *g = graph_new(name);
-    symtab_free(g->sym);
-    g->sym = ctx->sym;
-    g->borrow_sym = true;
-    return g;
-}
-
 // Where a view of operand 0 lies within its buffer, as long as that is a matter of strides. The
 // key has the operand's strides, so the answer is kept with the type.
 static void
@@ -378,7 +368,7 @@ static struct type
 infer_by_graph(struct call *c)
 {
     fc_context *ctx = c->ctx;
-    struct graph *g = scratch_graph(ctx, op_name(c->op));
+    struct graph *g = graph_new_over(op_name(c->op), ctx->sym);
     VEC(ref) in = {0};
     for (uint32_t i = 0; i < ctx->operands.n; i++) {
         const struct layout *l = &ctx->layouts.at[ctx->operands.at[i]->layout];
@@ -438,7 +428,7 @@ static bool
 compute_now(struct call *c, struct value *v)
 {
     struct diag d;
-    d.code = DIAG_OK;
+    diag_clear(&d);
     fc_status s = eval_values(c->ctx, &v, 1, &d);
     if (s == FC_INDEX) { // the values are in place; told at the next synchronising call
         if (!c->ctx->late.code)

@@ -181,8 +181,8 @@ fc_status context_fail_device(fc_context *ctx); // for calls on a context withou
 
 // ---- value.c
 
-struct value *value_new(fc_context *ctx,
-                        uint32_t layout); // one reference, VALUE_PENDING, no inputs
+// One reference, VALUE_PENDING, no inputs.
+struct value *value_new(fc_context *ctx, uint32_t layout);
 struct value *value_literal(fc_context *ctx, uint8_t dtype, uint64_t bits, bool weak);
 struct value *value_stored(fc_context *ctx, uint32_t layout, struct buffer *b /* taken */,
                            char *data);
@@ -246,7 +246,7 @@ fc_dim dim_from_sym(const fc_context *ctx, sym s);
 // Computes values (pending or literal ones of the list, and kept ones on the way). Lets the lock go
 // while kernels run. words, when not NULL, has what failed; index errors leave results in place.
 fc_status eval_values(fc_context *ctx, struct value *const *v, uint32_t n, struct diag *d);
-void eval_flush(fc_context *ctx);    // computes what nothing pending reads and a handle names
-void eval_count_op(fc_context *ctx); // after each new op: flushes when limits are passed
+// After each new op: past the limits, computes what nothing pending reads and a handle names.
+void eval_count_op(fc_context *ctx);
 
 #endif

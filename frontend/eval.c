@@ -15,10 +15,10 @@
 #include "frontend/context.h"
 
 #include "ir/base/check.h"
+#include "ir/base/clock.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 enum { WORD_OP = 1, WORD_LEAF = 2, WORD_LITERAL = 3, WORD_OUTPUTS = 4 };
 enum { KEY_STRICT = 1, KEY_LITERALS_GIVEN = 2 };
@@ -162,10 +162,7 @@ add_leaf(fc_context *ctx, struct graph *g, const struct value *v, bool literals_
 static struct graph *
 build_graph(fc_context *ctx, bool literals_given, struct diag *d)
 {
-    struct graph *g = graph_new(ctx->eager ? "eager" : "lazy");
-    symtab_free(g->sym);
-    g->sym = ctx->sym;
-    g->borrow_sym = true;
+    struct graph *g = graph_new_over(ctx->eager ? "eager" : "lazy", ctx->sym);
     VEC(ref) made = {0}, in = {0};
     for (uint32_t i = 0; i < ctx->order.n && !d->code; i++) {
         const struct value *v = ctx->order.at[i];
@@ -192,18 +189,10 @@ build_graph(fc_context *ctx, bool literals_given, struct diag *d)
     return NULL;
 }
 
-static double
-now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
-
 static struct executable *
 compile(fc_context *ctx, bool literals_given, struct diag *d)
 {
-    double start = now_us();
+    double start = clock_us();
     struct graph *g = build_graph(ctx, literals_given, d);
     if (!g)
         return NULL;
@@ -214,7 +203,7 @@ compile(fc_context *ctx, bool literals_given, struct diag *d)
         ctx->on_plan(ctx->on_plan_user, p);
     struct executable *e = p ? executable_new(p, ctx->device, d) : NULL;
     ctx->plan_misses++;
-    ctx->plan_us += now_us() - start;
+    ctx->plan_us += clock_us() - start;
     return e;
 }
 
@@ -389,8 +378,9 @@ eval_values(fc_context *ctx, struct value *const *v, uint32_t n, struct diag *d)
     return done ? FC_OK : d->code ? (fc_status)d->code : FC_INTERNAL;
 }
 
-void
-eval_flush(fc_context *ctx)
+// Computes what nothing pending reads and a handle names.
+static void
+flush(fc_context *ctx)
 {
     VEC(struct value *) sinks = {0};
     for (uint32_t i = 1; i < ctx->slots.n; i++) {
@@ -399,7 +389,7 @@ eval_flush(fc_context *ctx)
             vec_push(&sinks, v);
     }
     struct diag d;
-    d.code = DIAG_OK;
+    diag_clear(&d);
     if (sinks.n && eval_values(ctx, sinks.at, sinks.n, &d) && !ctx->late.code)
         ctx->late = d;
     vec_free(&sinks);
@@ -417,5 +407,5 @@ eval_count_op(fc_context *ctx)
     if (ctx->held_bytes < ctx->held_before)
         ctx->held_before = ctx->held_bytes; // what outlived the last flush has gone since
     if (ctx->unflushed >= ctx->flush_ops || ctx->held_bytes - ctx->held_before > ctx->flush_bytes)
-        eval_flush(ctx);
+        flush(ctx);
 }

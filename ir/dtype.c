@@ -1,4 +1,7 @@
-// dtype.c: element types and scalars as bit patterns.
+// dtype.c: element types and scalars as bit patterns. Conversions are those of the language of
+// graphs: floats round to nearest even, once, also from 64-bit integers to 16-bit floats (by
+// rounding to odd first, see base/half.c); floats to integers truncate and saturate, NaN is 0;
+// integers wrap.
 #include "ir/dtype.h"
 
 #include "ir/base/check.h"
@@ -15,15 +18,6 @@ const struct dtype_info dtype_table[DT_COUNT] = {
 #include "ir/dtypes.def"
 #undef DTYPE
 };
-
-uint8_t
-dtype_by_name(const char *name)
-{
-    for (uint8_t i = 1; i < DT_COUNT; i++)
-        if (!strcmp(dtype_table[i].name, name))
-            return i;
-    return DT_NONE;
-}
 
 static uint8_t
 int_of(uint8_t bits, bool is_signed)

@@ -42,7 +42,11 @@ dtype_is_int(uint8_t d) // signed or unsigned, not bool
 {
     return dtype_table[d].kind == DTK_SINT || dtype_table[d].kind == DTK_UINT;
 }
-uint8_t dtype_by_name(const char *name); // DT_NONE when unknown
+static inline bool
+dtype_is_half(uint8_t d) // f16, bf16: floats of 16 bits, which compute in f32
+{
+    return dtype_table[d].kind == DTK_FLOAT && dtype_table[d].bits == 16;
+}
 // NumPy's promotion (result_type) of two strong types; bf16 with f16 gives f32.
 uint8_t dtype_promote(uint8_t a, uint8_t b);
 
@@ -50,7 +54,8 @@ uint8_t dtype_promote(uint8_t a, uint8_t b);
 uint64_t scalar_from_double(uint8_t d, double x); // floats round; ints truncate and saturate, NaN 0
 uint64_t scalar_from_int(uint8_t d, int64_t x);   // ints wrap; floats round
 double scalar_to_double(uint8_t d, uint64_t bits);
-int64_t scalar_to_int(uint8_t d, uint64_t bits); // sign- or zero-extended; floats truncate, saturate
+// Integers sign- or zero-extended; floats truncate and saturate.
+int64_t scalar_to_int(uint8_t d, uint64_t bits);
 uint64_t scalar_load(uint8_t d, const void *p);   // bool is normalised to 0 or 1
 void scalar_store(uint8_t d, void *p, uint64_t bits);
 

@@ -159,7 +159,7 @@ val
 expand_cast(struct expander *x, uint8_t to, val a)
 {
     uint8_t from = x_dtype(x, a);
-    if ((from == DT_f16 || from == DT_bf16) && to != DT_f32) {
+    if (dtype_is_half(from) && to != DT_f32) {
         a = x_cast(x, DT_f32, a);
         from = DT_f32;
     }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 struct graph *
-graph_new(const char *name)
+graph_new_over(const char *name, struct symtab *symbols)
 {
     struct graph *g = xcalloc(1, sizeof *g);
     g->name = arena_strdup(&g->mem, name ? name : "");
@@ -18,17 +18,23 @@ graph_new(const char *name)
     vec_push(&g->attrs, ((struct attr){0}));
     vec_push(&g->origins, ((struct origin){.file = ""}));
     vec_push(&g->edges, ((ref){0}));
-    g->sym = symtab_new();
+    g->sym = symbols;
+    g->borrow_sym = true;
+    return g;
+}
+
+struct graph *
+graph_new(const char *name)
+{
+    struct graph *g = graph_new_over(name, symtab_new());
+    g->borrow_sym = false;
     return g;
 }
 
 struct graph *
 graph_new_like(const struct graph *src)
 {
-    struct graph *g = graph_new(src->name);
-    symtab_free(g->sym);
-    g->sym = src->sym;
-    g->borrow_sym = true;
+    struct graph *g = graph_new_over(src->name, src->sym);
     for (uint32_t i = 1; i < src->origins.n; i++) {
         struct origin o = src->origins.at[i];
         o.file = *o.file ? arena_strdup(&g->mem, o.file) : "";
@@ -59,7 +65,7 @@ graph_free(struct graph *g)
     xfree(g);
 }
 
-static bool
+bool
 shape_equal(const struct shape *a, const struct shape *b)
 {
     if (a->rank != b->rank)
@@ -130,13 +136,14 @@ graph_add_origin(struct graph *g, uint16_t op, const char *file, uint32_t line)
 {
     // Two calls on one line are two user ops: each call gets a number of its own.
     uint32_t id = g->origins.n;
-    struct origin o = {.op = op, .line = line, .file = file && *file ? arena_strdup(&g->mem, file) : ""};
+    const char *copy = file && *file ? arena_strdup(&g->mem, file) : "";
+    struct origin o = {.op = op, .line = line, .file = copy};
     vec_push(&g->origins, o);
     return id;
 }
 
-uint32_t
-graph_join_origins(struct graph *g, uint32_t a, uint32_t b)
+static uint32_t
+join_origins(struct graph *g, uint32_t a, uint32_t b)
 {
     if (!a || a == b)
         return b;
@@ -195,7 +202,7 @@ graph_add(struct graph *g, uint16_t op, uint8_t dtype, uint32_t shape, uint32_t 
     uint32_t at = 0;
     for (uint32_t id; (id = map_next(&g->node_map, h, &at));)
         if (node_equal(g, &g->node.at[id], &n, in)) {
-            g->node.at[id].origin = graph_join_origins(g, g->node.at[id].origin, origin);
+            g->node.at[id].origin = join_origins(g, g->node.at[id].origin, origin);
             return (ref){id};
         }
     ref r = append_node(g, n, in);
@@ -272,6 +279,12 @@ shape_count(const struct graph *g, const struct shape *s)
     for (uint32_t i = 0; i < s->rank; i++)
         n *= dim_of(g, s, i);
     return n;
+}
+
+int64_t
+graph_bytes(const struct graph *g, ref r)
+{
+    return shape_count(g, graph_shape(g, r)) * dtype_size(graph_node(g, r)->dtype);
 }
 
 void

@@ -80,7 +80,9 @@ struct graph {
     struct arena mem;
 };
 
-struct graph *graph_new(const char *name);
+struct graph *graph_new(const char *name); // the name is copied
+// Shapes are over somebody else's symbols: borrowed, they must outlive the graph.
+struct graph *graph_new_over(const char *name, struct symtab *symbols);
 // The same name, and g's origins under their numbers; shares g's symtab, so g must outlive it.
 struct graph *graph_new_like(const struct graph *g);
 void graph_free(struct graph *g);
@@ -114,7 +116,6 @@ graph_in(const struct graph *g, ref r, uint32_t i)
 uint32_t graph_add_shape(struct graph *g, const struct shape *s);
 uint32_t graph_add_attr(struct graph *g, const int64_t *v, uint32_t n);
 uint32_t graph_add_origin(struct graph *g, uint16_t op, const char *file, uint32_t line);
-uint32_t graph_join_origins(struct graph *g, uint32_t a, uint32_t b);
 
 // Adds a node as given (dtype and shape already known), or returns the equal one that exists (its
 // origins joined with this one's).
@@ -138,6 +139,8 @@ ref graph_build(struct graph *g, uint16_t op, const ref *in, uint32_t nin, const
 
 // Row-major element count under the hints.
 int64_t shape_count(const struct graph *g, const struct shape *s);
+bool shape_equal(const struct shape *a, const struct shape *b); // the same dims for all values
+int64_t graph_bytes(const struct graph *g, ref r); // of a node's elements, dense
 static inline int64_t
 dim_of(const struct graph *g, const struct shape *s, uint32_t i)
 {

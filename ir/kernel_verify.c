@@ -136,16 +136,10 @@ check_reach(struct verifier *v, const char *what, const struct access *a)
 // ---- instructions
 
 static bool
-is_half(uint8_t dtype)
-{
-    return dtype == DT_f16 || dtype == DT_bf16;
-}
-
-static bool
 takes_dtype(uint16_t op, uint8_t dtype)
 {
     uint8_t kind = dtype_table[dtype].kind;
-    if (is_half(dtype))
+    if (dtype_is_half(dtype))
         return op == OP_cast || op == OP_bitcast || op == OP_where;
     switch ((enum op_dtype_rule)op_table[op].rule) {
     case DTR_FLOAT: return kind == DTK_FLOAT;
@@ -313,7 +307,7 @@ check_acc(struct verifier *v, uint32_t i)
     const struct acc *a = &k->acc.at[i];
     if (a->op >= OP_COUNT || !op_is(a->op, OPK_REDUCE) || a->scope > OVER_P)
         return fail(v, "accumulator %u: no reduction", i);
-    if (a->dtype == DT_NONE || a->dtype >= DT_COUNT || is_half(a->dtype))
+    if (a->dtype == DT_NONE || a->dtype >= DT_COUNT || dtype_is_half(a->dtype))
         return fail(v, "accumulator %u: accumulates in no dtype that it may", i);
     if (a->scope == OVER_R && !k->nred)
         return fail(v, "accumulator %u: reduces over R, which has no axes", i);

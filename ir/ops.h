@@ -26,10 +26,11 @@ enum op_kind {
 };
 
 enum op_flag {
-    OPF_COMM = 1,     // commutative, bit for bit
-    OPF_ASSOC = 2,    // associative for integers
-    OPF_EXACT = 4,    // correctly rounded or exact: every evaluator gives the same bits
-    OPF_EXPAND = 8,   // rewritten into exact primitives in kernel bodies (ir/expand.h)
+    OPF_COMM = 1,    // commutative, bit for bit
+    OPF_ASSOC = 2,   // associative for integers
+    OPF_EXACT = 4,   // correctly rounded or exact: every evaluator gives the same bits
+    OPF_EXPAND = 8,  // rewritten into exact primitives in kernel bodies (ir/expand.h)
+    OPF_ALIAS = 16,  // a view that eager execution expresses with strides alone
 };
 
 // How an elementwise op's result dtype follows from its operands' (promoted first).
@@ -56,8 +57,7 @@ struct op_info {
     uint8_t cost;        // flops-like weight of one element: 1 add, 4 div/sqrt, about 20 exp
     uint16_t flags;
     const char *attrs;   // "axes:ints keepdims:bool": the attribute schema, see graph.h
-    // LLVM right-hand sides: $T vector type, $M its mangling (v16f32), $0 $1 $2 operands,
-    // $B the i1 vector type. Floats, signed, unsigned, bool; NULL: the dtype is not taken.
+    // LLVM right-hand sides (see ops.def). Floats, signed, unsigned, bool; NULL: not taken.
     const char *llvm_f, *llvm_s, *llvm_u, *llvm_b;
     float ulp32, ulp64;  // error bound of inexact ops, in units in the last place
     uint8_t ident;       // reductions: what an absent element counts as
@@ -75,6 +75,12 @@ static inline bool
 op_is(uint16_t op, enum op_kind k)
 {
     return op_table[op].kind == k;
+}
+// A reduction that gives a position (argmax, argmin) instead of a combination of its elements.
+static inline bool
+op_gives_position(uint16_t op)
+{
+    return op_is(op, OPK_REDUCE) && op_table[op].combine == OP_none;
 }
 uint16_t op_by_name(const char *name); // OP_none when unknown
 uint64_t op_identity_bits(uint16_t op, uint8_t dtype); // of a reduction, at its accumulation dtype

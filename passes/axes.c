@@ -8,6 +8,13 @@
 
 #include <string.h>
 
+// The strides of the x-th of all accesses and index functions.
+static int64_t *
+stride_of(struct kernel *k, uint32_t x)
+{
+    return x < k->access.n ? k->access.at[x].stride : k->affine.at[x - k->access.n].stride;
+}
+
 // Applies a permutation: new axis i is old axis order[i].
 static void
 permute(struct kernel *k, const uint8_t *order, uint32_t n)
@@ -17,8 +24,7 @@ permute(struct kernel *k, const uint8_t *order, uint32_t n)
         axis[i] = k->axis[order[i]];
     memcpy(k->axis, axis, sizeof axis);
     for (uint32_t x = 0; x < k->access.n + k->affine.n; x++) {
-        int64_t *s = x < k->access.n ? k->access.at[x].stride : k->affine.at[x - k->access.n].stride;
-        int64_t t[MAX_AXES] = {0};
+        int64_t *s = stride_of(k, x), t[MAX_AXES] = {0};
         for (uint32_t i = 0; i < n; i++)
             t[i] = s[order[i]];
         memcpy(s, t, sizeof t);
@@ -39,12 +45,6 @@ p_first(struct kernel *k, bool keep_unit)
                 k->nred = (uint8_t)(k->nred + (kind == AXIS_R));
             }
     permute(k, order, n);
-}
-
-static int64_t *
-stride_of(struct kernel *k, uint32_t x)
-{
-    return x < k->access.n ? k->access.at[x].stride : k->affine.at[x - k->access.n].stride;
 }
 
 // How strongly memory runs along an axis: bytes of accesses with unit stride, stores twice.
@@ -89,10 +89,12 @@ order_p(struct kernel *k)
         if (a != last)
             order[n++] = (uint8_t)a;
     for (uint32_t i = 1; i < n; i++) // insertion sort, stable: outer axes by falling stride
-        for (uint32_t j = i; j && largest_stride(k, order[j - 1]) < largest_stride(k, order[j]); j--) {
-            uint8_t t = order[j];
-            order[j] = order[j - 1];
+        for (uint32_t j = i; j; j--) {
+            uint8_t before = order[j - 1], t = order[j];
+            if (largest_stride(k, before) >= largest_stride(k, t))
+                break;
             order[j - 1] = t;
+            order[j] = before;
         }
     order[n++] = (uint8_t)last;
     for (uint32_t a = np; a < k->naxis; a++)

@@ -351,8 +351,8 @@ is_own(const struct body *b, uint32_t hero)
     return group == UINT32_MAX || &b->f->group.at[group] == b->gr;
 }
 
-// A reshape that no loop axes express is still affine in its own dims when its operand lies dense in
-// memory: row-major order is what a reshape keeps.
+// A reshape that no loop axes express is still affine in its own dims when its operand lies dense
+// in memory: row-major order is what a reshape keeps.
 static bool
 reads_as_stored(const struct body *b, ref r)
 {
@@ -573,8 +573,8 @@ add_acc(struct body *b, const struct hero *h, uint16_t op, uint8_t dtype, uint32
                       .origin = graph_node(b->f->g, h->node)->origin};
     vec_push(&b->k->acc, acc);
     b->origin = acc.origin;
-    bool position = op == OP_argmax || op == OP_argmin;
-    return add_inst(b, (struct inst){.op = OP_result, .dtype = position ? DT_i64 : dtype,
+    return add_inst(b, (struct inst){.op = OP_result,
+                                     .dtype = op_gives_position(op) ? DT_i64 : dtype,
                                      .aux = b->k->acc.n - 1, .stage = (uint8_t)(stage + 1),
                                      .level = h->over_p ? LEVEL_ONCE : LEVEL_ROW});
 }
@@ -586,7 +586,8 @@ build_reduce(struct body *b, const struct hero *h)
     uint32_t v = emit(b, operand, &h->map);
     if (!v)
         return 0;
-    if (!h->over_p && b->k->inst.at[v].level != LEVEL_ELEM) // the same for all of R: still n of them
+    // The same for all of R: still n of them.
+    if (!h->over_p && b->k->inst.at[v].level != LEVEL_ELEM)
         v = add_inst(b, (struct inst){.op = OP_cast, .dtype = b->k->inst.at[v].dtype, .a = v,
                                       .level = LEVEL_ELEM});
     const struct inst *x = &b->k->inst.at[v];

@@ -27,13 +27,7 @@ is_number(const struct pass *p, ref r, double x)
 static bool
 same_type(const struct pass *p, ref a, const struct node *n, const struct shape *s)
 {
-    const struct shape *t = graph_shape(p->dst, a);
-    if (graph_node(p->dst, a)->dtype != n->dtype || t->rank != s->rank)
-        return false;
-    for (uint32_t i = 0; i < s->rank; i++)
-        if (t->dim[i].v != s->dim[i].v)
-            return false;
-    return true;
+    return graph_node(p->dst, a)->dtype == n->dtype && shape_equal(graph_shape(p->dst, a), s);
 }
 
 static ref

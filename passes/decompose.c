@@ -57,7 +57,7 @@ unrolled(struct pass *p, uint16_t op, ref a, uint32_t axis, int64_t n)
     return lane[0];
 }
 
-// Whether a is computed, elementwise, from a reduction or contraction. Bounded: far away counts as no.
+// Whether a is computed, elementwise, from a reduction or contraction not too far away.
 static bool
 follows_reduction(const struct pass *p, ref a)
 {
@@ -149,7 +149,7 @@ reduce(struct pass *p, uint16_t op, ref a, const int64_t *attr)
         a = pass_cast(p, a, dtype_is_float(dtype) ? dtype : dtype_table[dtype].acc);
     if ((op == OP_any || op == OP_all) && dtype != DT_bool)
         a = pass_op2(p, OP_ne, a, pass_number(p, dtype, 0));
-    if (op == OP_argmax || op == OP_argmin)
+    if (op_gives_position(op))
         a = arg_position(p, op, a, axes, naxes);
     else
         a = reduce_runs(p, op, a, axes, naxes);

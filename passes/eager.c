@@ -2,42 +2,35 @@
 // operands read and results written once each. Views that only change strides are free.
 #include "passes/pipeline.h"
 
-bool
-op_is_alias(uint16_t op)
+static bool
+is_alias(const struct graph *g, ref r)
 {
-    return op == OP_reshape || op == OP_permute || op == OP_broadcast || op == OP_slice ||
-           op == OP_flip;
+    return op_table[graph_node(g, r)->op].flags & OPF_ALIAS;
 }
 
-static int64_t
-bytes_of(const struct graph *g, ref r)
+bool
+runs_eagerly(const struct graph *g, ref r)
 {
-    return shape_count(g, graph_shape(g, r)) * dtype_size(graph_node(g, r)->dtype);
+    return !op_is(graph_node(g, r)->op, OPK_LEAF) && !is_alias(g, r);
 }
 
 // The memory that reading a node touches: a broadcast view no more than what it views.
 static int64_t
 bytes_behind(const struct graph *g, ref r)
 {
-    int64_t bytes = bytes_of(g, r);
-    while (op_is_alias(graph_node(g, r)->op)) {
+    int64_t bytes = graph_bytes(g, r);
+    while (is_alias(g, r)) {
         r = graph_in(g, r, 0);
-        int64_t b = bytes_of(g, r);
+        int64_t b = graph_bytes(g, r);
         bytes = b < bytes ? b : bytes;
     }
     return graph_node(g, r)->op == OP_literal ? 0 : bytes;
 }
 
-static bool
-is_eager_kernel(uint16_t op)
-{
-    return op != OP_input && op != OP_literal && !op_is_alias(op);
-}
-
 static ref
 owner(const struct graph *g, ref r)
 {
-    while (op_is_alias(graph_node(g, r)->op))
+    while (is_alias(g, r))
         r = graph_in(g, r, 0);
     return r;
 }
@@ -54,17 +47,17 @@ eager_peak(const struct graph *g)
     // Arrays by the step after which they are free.
     uint32_t *head = xcalloc(g->node.n, sizeof *head), *next = xcalloc(g->node.n, sizeof *next);
     for (uint32_t i = 1; i < g->node.n; i++)
-        if (is_eager_kernel(g->node.at[i].op) && last[i] != UINT32_MAX && last[i]) {
+        if (runs_eagerly(g, (ref){i}) && last[i] != UINT32_MAX && last[i]) {
             next[i] = head[last[i]];
             head[last[i]] = i;
         }
     int64_t live = 0, peak = 0;
     for (uint32_t i = 1; i < g->node.n; i++) {
-        if (is_eager_kernel(g->node.at[i].op))
-            live += bytes_of(g, (ref){i});
+        if (runs_eagerly(g, (ref){i}))
+            live += graph_bytes(g, (ref){i});
         peak = live > peak ? live : peak;
         for (uint32_t x = head[i]; x; x = next[x])
-            live -= bytes_of(g, (ref){x});
+            live -= graph_bytes(g, (ref){x});
     }
     xfree(last);
     xfree(head);
@@ -80,10 +73,10 @@ plan_eager_figures(struct plan *p)
     p->eager_bytes = 0;
     for (uint32_t i = 1; i < g->node.n; i++) {
         const struct node *n = &g->node.at[i];
-        if (!is_eager_kernel(n->op) || shape_count(g, graph_shape(g, (ref){i})) == 0)
+        if (!runs_eagerly(g, (ref){i}) || shape_count(g, graph_shape(g, (ref){i})) == 0)
             continue;
         p->eager_kernels++;
-        p->eager_bytes += bytes_of(g, (ref){i});
+        p->eager_bytes += graph_bytes(g, (ref){i});
         for (uint32_t k = 0; k < n->nin; k++) {
             ref in = node_in(g, n, k);
             bool again = false;

@@ -1,5 +1,4 @@
-// fuse.c: merges groups while that saves time (the algorithm of the design: heroes, candidates,
-// the most profitable merge first).
+// fuse.c: merges groups while that saves time, the most profitable pair first.
 //
 // A candidate is a producer and its reader, or two groups that read one tensor. Its profit is the
 // bytes no longer moved. A merge is tried for real: the domains are unified, the joint body is
@@ -21,12 +20,6 @@ struct candidate {
     int64_t bytes;
 };
 typedef VEC(struct candidate) candidates;
-
-static int64_t
-node_bytes(const struct graph *g, ref r)
-{
-    return shape_count(g, graph_shape(g, r)) * dtype_size(graph_node(g, r)->dtype);
-}
 
 bool
 hero_is_stored(const struct fuser *f, uint32_t hero)
@@ -326,12 +319,6 @@ try_merge(struct fuser *f, uint32_t a, uint32_t b, uint8_t *reason)
     return ok;
 }
 
-static uint64_t
-pair_key(uint32_t a, uint32_t b)
-{
-    return hash_mix(0, (uint64_t)a << 32 | b);
-}
-
 static void
 add_candidate(struct fuser *f, candidates *c, uint32_t a, uint32_t b, int64_t bytes)
 {
@@ -362,7 +349,7 @@ add_siblings(struct fuser *f, candidates *c)
         }
     }
     for (uint32_t t = 0; t < ninput; t++) {
-        int64_t bytes = node_bytes(f->g, f->g->inputs.at[t].node);
+        int64_t bytes = graph_bytes(f->g, f->g->inputs.at[t].node);
         for (uint32_t i = 0; i < reader[t].n; i++)
             for (uint32_t k = i + 1; k < reader[t].n && k <= i + SIBLINGS; k++)
                 add_candidate(f, c, reader[t].at[i], reader[t].at[k], bytes);
@@ -371,7 +358,7 @@ add_siblings(struct fuser *f, candidates *c)
     xfree(reader);
     for (uint32_t h = 1; h < f->hero.n; h++) {
         const struct hero *x = &f->hero.at[h];
-        int64_t bytes = node_bytes(f->g, x->node);
+        int64_t bytes = graph_bytes(f->g, x->node);
         for (uint32_t i = 0; i < x->readers.n; i++)
             for (uint32_t k = i + 1; k < x->readers.n && k <= i + SIBLINGS; k++)
                 add_candidate(f, c, x->readers.at[i], x->readers.at[k], bytes);
@@ -383,7 +370,7 @@ add_edges(struct fuser *f, candidates *c)
 {
     for (uint32_t h = 1; h < f->hero.n; h++) {
         const struct hero *x = &f->hero.at[h];
-        int64_t bytes = node_bytes(f->g, x->node);
+        int64_t bytes = graph_bytes(f->g, x->node);
         uint32_t live = 0;
         for (uint32_t i = 0; i < x->readers.n; i++)
             live += !f->group.at[x->readers.at[i]].dead;

@@ -34,7 +34,8 @@ struct hero {
     uint32_t buffer;  // plan buffer, once stored
     uint8_t reason;   // why a pointwise value was made a hero
     VEC(uint32_t) readers; // groups that read it from memory, dead ones included
-    struct imap map;  // of its iteration: store: its dims; reduce: its operand's; contract: …, m, n, k
+    // Of its iteration. Store: over its dims; reduce: over its operand's; contract: batch …, m, n, k.
+    struct imap map;
 };
 
 struct use { // a tensor that a group reads, and where
@@ -70,6 +71,12 @@ struct fuser {
     uint8_t level;          // 0: all merges; 1: producers with readers only; 2: none
     uint32_t rewrites;
 };
+
+static inline uint64_t
+pair_key(uint32_t a, uint32_t b) // of two groups, in this order; exact (see hash_mix)
+{
+    return hash_mix(0, (uint64_t)a << 32 | b);
+}
 
 // What building a body came to.
 struct body_result {
@@ -108,7 +115,6 @@ void kernel_normalise_axes(struct kernel *k);
 
 // heroes.c: which nodes are heroes; one group each, built.
 void choose_heroes(struct fuser *f);
-uint32_t add_hero(struct fuser *f, ref node, uint8_t kind, uint8_t reason);
 
 // fuse.c: merges groups while that saves time. Afterwards each live group is a kernel.
 void fuse_graph(struct fuser *f);

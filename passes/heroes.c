@@ -2,9 +2,10 @@
 //
 // Reductions, contractions and outputs always. A pointwise value becomes a hero when the cone of
 // pointwise work behind it grows past the budget of one kernel (instructions, tensors read), when
-// several readers (or a contraction, for each tile) would compute a dear one again, or when a reader's view of it cannot be
-// expressed with strides. The cone's size is estimated as a tree (shared nodes counted again) and
-// only when the estimate passes the budget is it counted exactly, so the walk stays linear.
+// several readers (or a contraction, for each tile) would compute a dear one again, or when a
+// reader's view of it cannot be expressed with strides. The cone's size is estimated as a tree
+// (shared nodes counted again) and only when the estimate passes the budget is it counted exactly,
+// so the walk stays linear.
 #include "passes/fuse.h"
 
 #include "ir/base/check.h"
@@ -26,7 +27,7 @@ struct chooser {
     bool *ends_epilogue;
 };
 
-uint32_t
+static uint32_t
 add_hero(struct fuser *f, ref node, uint8_t kind, uint8_t reason)
 {
     struct hero h = {.node = node, .kind = kind, .reason = reason, .group = UINT32_MAX};
@@ -173,7 +174,8 @@ epilogue_end(const struct chooser *c, uint32_t node)
     while (c->uses[at] == 1 && !c->is_out[at]) {
         uint32_t next = c->user[at];
         const struct graph *g = c->f->g;
-        if (!op_is(g->node.at[next].op, OPK_ELEM) || g->node.at[next].shape != g->node.at[node].shape)
+        const struct node *n = &g->node.at[next];
+        if (!op_is(n->op, OPK_ELEM) || n->shape != g->node.at[node].shape)
             break;
         at = next;
     }

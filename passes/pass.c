@@ -1,4 +1,6 @@
-// pass.c: the skeleton that every graph-to-graph pass shares.
+// pass.c: the skeleton that every graph-to-graph pass shares: liveness by one walk backwards, then
+// one walk forwards that rewrites each live node, operands before users. The builders go through
+// graph_build, so what a pass makes is typed, folded and hash-consed as what a user makes.
 #include "passes/pass.h"
 
 #include "ir/base/check.h"
@@ -125,19 +127,10 @@ pass_reduce(struct pass *p, uint16_t op, ref a, const int64_t *axes, uint32_t na
     return pass_op(p, op, &a, 1, attr, naxes + 2);
 }
 
-static bool
-same_dims(const struct shape *a, const struct shape *b)
-{
-    bool same = a->rank == b->rank;
-    for (uint32_t i = 0; same && i < a->rank; i++)
-        same = a->dim[i].v == b->dim[i].v;
-    return same;
-}
-
 static ref
 to_shape(struct pass *p, uint16_t op, ref a, const struct shape *s)
 {
-    if (same_dims(graph_shape(p->dst, a), s))
+    if (shape_equal(graph_shape(p->dst, a), s))
         return a;
     int64_t attr[MAX_RANK + 1] = {s->rank};
     for (uint32_t i = 0; i < s->rank; i++)

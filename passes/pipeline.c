@@ -1,14 +1,20 @@
-// pipeline.c: plan_build, the straight list of passes, and the plan's figures.
+// pipeline.c: plan_build: the straight list of passes, then groups of nodes become launches over
+// buffers, with the boundaries between them and the plan's figures.
+//
+// Until buffers are numbered, a kernel buffer holds in span_lo the number of its hero (inputs count
+// on from the heroes), and then in span_hi its elements; set_spans puts in what kernel.h says.
+//
+// Fusing may need more memory at once than eager execution: a value lives longer when its readers
+// are one late kernel. Then the graph is fused again, more carefully, until the peak is no higher.
 #include "passes/pipeline.h"
 
 #include "ir/base/check.h"
+#include "ir/base/clock.h"
 #include "ir/base/str.h"
 #include "ir/text.h"
 #include "passes/fuse.h"
 #include "passes/pass.h"
 
-#include <stdlib.h>
-#include <time.h>
 
 static const struct {
     const char *name;
@@ -20,14 +26,6 @@ static const struct {
     {"canon", pass_canon},
 };
 enum { PASSES = sizeof pass_list / sizeof *pass_list };
-
-static double
-now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
 
 static void
 verify(const struct graph *g, const char *pass)
@@ -46,26 +44,19 @@ run_passes(const struct graph *raw, const struct compile_options *o)
 {
     struct graph *g = NULL;
     for (uint32_t i = 0; i < PASSES; i++) {
-        double start = now_us();
+        double start = clock_us();
         struct graph *next = pass_list[i].run(g ? g : raw, o);
         // Symbols belong to the raw graph: every later graph borrows them.
         graph_free(g);
         g = next;
         verify(g, pass_list[i].name);
         if (o->after_pass)
-            o->after_pass(o->user, pass_list[i].name, g, now_us() - start);
+            o->after_pass(o->user, pass_list[i].name, g, clock_us() - start);
     }
     return g;
 }
 
 // ---- from groups to launches
-
-static int64_t
-hero_bytes(const struct fuser *f, const struct hero *h)
-{
-    return shape_count(f->g, graph_shape(f->g, h->node)) *
-           dtype_size(graph_node(f->g, h->node)->dtype);
-}
 
 static void
 add_buffers(struct fuser *f, struct plan *p)
@@ -73,8 +64,7 @@ add_buffers(struct fuser *f, struct plan *p)
     for (uint32_t i = 0; i < f->g->inputs.n; i++) {
         ref r = f->g->inputs.at[i].node;
         struct plan_buffer b = {.place = PLACE_INPUT, .dtype = graph_node(f->g, r)->dtype,
-                                .index = i, .first = 0, .last = 0};
-        b.bytes = shape_count(f->g, graph_shape(f->g, r)) * dtype_size(b.dtype);
+                                .index = i, .bytes = graph_bytes(f->g, r)};
         vec_push(&p->buffer, b);
     }
     for (uint32_t i = 1; i < f->hero.n; i++) {
@@ -84,7 +74,7 @@ add_buffers(struct fuser *f, struct plan *p)
         h->buffer = p->buffer.n;
         struct plan_buffer b = {.place = h->is_output ? PLACE_OUTPUT : PLACE_ARENA,
                                 .dtype = graph_node(f->g, h->node)->dtype, .index = h->output,
-                                .bytes = hero_bytes(f, h), .first = UINT32_MAX};
+                                .bytes = graph_bytes(f->g, h->node), .first = UINT32_MAX};
         vec_push(&p->buffer, b);
     }
 }
@@ -194,12 +184,6 @@ add_launch(struct fuser *f, struct plan *p, uint32_t group)
     vec_push(&p->launch, l);
 }
 
-static uint64_t
-pair_key(uint32_t from, uint32_t to)
-{
-    return hash_mix(0, (uint64_t)from << 32 | to);
-}
-
 // The last reason why two groups, as they are now, were not merged.
 static uint8_t
 refusal_between(const struct fuser *f, const struct map *index, uint32_t from, uint32_t to,
@@ -230,8 +214,8 @@ add_boundaries(struct fuser *f, struct plan *p, const uint32_t *launch_of)
             seen = to;
             uint8_t reason = h->reason ? h->reason
                                        : refusal_between(f, &index, h->group, to, otherwise);
-            struct boundary b = {reason, launch_of[h->group], launch_of[to], 2 * hero_bytes(f, h),
-                                 NULL};
+            struct boundary b = {reason, launch_of[h->group], launch_of[to],
+                                 2 * graph_bytes(f->g, h->node), NULL};
             b.node = arena_printf(&p->mem, "%s@%u", op_name(graph_node(f->g, h->node)->op),
                                   h->node.i);
             vec_push(&p->boundary, b);
@@ -316,7 +300,7 @@ plan_build(const struct graph *g, const struct target *t, const struct compile_o
     struct plan *p = xcalloc(1, sizeof *p);
     p->raw = graph_specialise(g);
     p->canonical = run_passes(p->raw, o);
-    double start = now_us();
+    double start = clock_us();
     plan_eager_figures(p);
     // The fewest kernels whose memory stays within eager's; 64 bytes an array are alignment.
     for (uint8_t level = 0; level <= 2; level++) {
@@ -325,7 +309,7 @@ plan_build(const struct graph *g, const struct target *t, const struct compile_o
             break;
     }
     if (o->after_pass)
-        o->after_pass(o->user, "fuse", p->canonical, now_us() - start);
+        o->after_pass(o->user, "fuse", p->canonical, clock_us() - start);
     return p;
 }
 

@@ -6,7 +6,9 @@
 #include "ir/graph.h"
 #include "ir/kernel.h"
 
-bool op_is_alias(uint16_t op); // a view that eager execution expresses with strides alone
+// Whether eager execution launches a kernel for a node: not for leaves and views that only change
+// strides.
+bool runs_eagerly(const struct graph *g, ref r);
 
 enum place { PLACE_INPUT, PLACE_OUTPUT, PLACE_ARENA };
 struct plan_buffer {
@@ -21,8 +23,8 @@ struct launch {
     struct kernel kernel;
     struct schedule sched;
     uint32_t *buffer;  // per kernel buffer: plan.buffer index
-    // Traffic in bytes: every visit of an element counts, except repeats of a row or tile that stays
-    // in the second-level cache within this kernel.
+    // Traffic in bytes: every visit of an element counts, except repeats of a row or tile that
+    // stays in the second-level cache within this kernel.
     int64_t bytes_read, bytes_written, elements;
     int64_t *buffer_bytes; // per kernel buffer
     uint32_t nop;          // user ops that it computes, whole or in part
@@ -31,7 +33,7 @@ struct launch {
 
 struct boundary {
     uint8_t reason;    // enum reason
-    uint32_t from, to; // launch numbers; to may be UINT32_MAX (an output)
+    uint32_t from, to; // launch numbers
     int64_t bytes;     // stored and read again because of it
     const char *node;  // what is stored: "sum@12"
 };
@@ -61,10 +63,9 @@ struct plan {
 };
 
 struct compile_options {
-    bool strict; // f16 and bf16 round after every op
-    bool fast;   // inexact rewrites allowed (none yet)
-    uint32_t threads; // 0: the target's units
-    uint32_t stop_after; // rewrites; 0: no limit (for bisecting)
+    bool strict;         // f16 and bf16 round after every op
+    uint32_t stop_after; // merges of groups; 0: no limit (for bisecting)
+    // For tools: told of each pass when it is done, with the graph it made (borrowed for the call).
     void (*after_pass)(void *user, const char *pass, const struct graph *g, double us);
     void *user;
 };

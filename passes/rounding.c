@@ -9,12 +9,6 @@
 // The pass keeps, per source node, the f32 value; a rounded f16 value in hand is the node itself.
 #include "passes/pass.h"
 
-static bool
-is_half(uint8_t dtype)
-{
-    return dtype == DT_f16 || dtype == DT_bf16;
-}
-
 // The operand's value in its own dtype: a half type rounded.
 static ref
 rounded(struct pass *p, ref src)
@@ -40,14 +34,14 @@ rewrite(struct pass *p, ref r)
     const struct node *n = graph_node(p->src, r);
     const struct attr *a = &p->src->attrs.at[n->attr];
     if (n->op == OP_input)
-        return is_half(n->dtype) ? pass_cast(p, pass_copy(p, r), DT_f32) : pass_copy(p, r);
+        return dtype_is_half(n->dtype) ? pass_cast(p, pass_copy(p, r), DT_f32) : pass_copy(p, r);
     if (n->op == OP_literal)
-        return is_half(n->dtype)
+        return dtype_is_half(n->dtype)
                    ? pass_number(p, DT_f32, scalar_to_double(n->dtype, (uint64_t)a->v[0]))
                    : pass_copy(p, r);
-    bool touched = is_half(n->dtype);
+    bool touched = dtype_is_half(n->dtype);
     for (uint32_t i = 0; i < n->nin; i++)
-        touched |= is_half(graph_node(p->src, graph_in(p->src, r, i))->dtype);
+        touched |= dtype_is_half(graph_node(p->src, graph_in(p->src, r, i))->dtype);
     if (!touched)
         return pass_copy(p, r);
     VEC(ref) in = {0};
@@ -55,9 +49,9 @@ rewrite(struct pass *p, ref r)
         ref src = graph_in(p->src, r, i);
         uint8_t dtype = graph_node(p->src, src)->dtype;
         ref v = p->to[src.i];
-        if (is_half(dtype) && n->op == OP_bitcast)
+        if (dtype_is_half(dtype) && n->op == OP_bitcast)
             v = rounded(p, src);
-        else if (is_half(dtype) && wants_rounded(n->op))
+        else if (dtype_is_half(dtype) && wants_rounded(n->op))
             v = pass_cast(p, rounded(p, src), DT_f32);
         vec_push(&in, v);
     }
@@ -76,7 +70,7 @@ rewrite(struct pass *p, ref r)
     vec_free(&in);
     bool moved = op_is(n->op, OPK_VIEW) || n->op == OP_take || n->op == OP_take_along ||
                  n->op == OP_where;
-    if (is_half(n->dtype) && (n->op == OP_cast || n->op == OP_bitcast ||
+    if (dtype_is_half(n->dtype) && (n->op == OP_cast || n->op == OP_bitcast ||
                               (p->options->strict && !moved)))
         out = pass_cast(p, pass_cast(p, out, n->dtype), DT_f32);
     return out;

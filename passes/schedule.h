@@ -10,10 +10,9 @@
 // one runs along memory where possible. False: no class takes it; *why says so (enum reason).
 bool schedule_kernel(struct kernel *k, const struct target *t, struct schedule *s, uint8_t *why);
 
-bool schedule_pointwise(const struct kernel *k, const struct target *t, struct schedule *s, uint8_t *why);
-bool schedule_row(const struct kernel *k, const struct target *t, struct schedule *s, uint8_t *why);
-bool schedule_column(const struct kernel *k, const struct target *t, struct schedule *s, uint8_t *why);
-bool schedule_split(const struct kernel *k, const struct target *t, struct schedule *s, uint8_t *why);
-bool schedule_contract(const struct kernel *k, const struct target *t, struct schedule *s, uint8_t *why);
+// One a class, with the same meaning.
+typedef bool schedule_fn(const struct kernel *k, const struct target *t, struct schedule *s,
+                         uint8_t *why);
+schedule_fn schedule_pointwise, schedule_row, schedule_column, schedule_split, schedule_contract;
 
 #endif

@@ -29,20 +29,16 @@ struct column_cost {
     uint8_t width;
 };
 
-static bool
-is_arg(const struct acc *a)
-{
-    return a->op == OP_argmax || a->op == OP_argmin;
-}
-
 static int64_t
 stage_slot(const struct kernel *k, uint8_t stage)
 {
     int64_t bytes = 0;
-    for (uint32_t i = 0; i < k->acc.n; i++)
-        if (k->acc.at[i].stage == stage)
-            bytes += RED_LANES *
-                     (dtype_size(k->acc.at[i].dtype) + (is_arg(&k->acc.at[i]) ? 8 : 0));
+    for (uint32_t i = 0; i < k->acc.n; i++) {
+        const struct acc *a = &k->acc.at[i];
+        int64_t position = op_gives_position(a->op) ? dtype_size(DT_i64) : 0;
+        if (a->stage == stage)
+            bytes += RED_LANES * (dtype_size(a->dtype) + position);
+    }
     return bytes;
 }
 

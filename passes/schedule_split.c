@@ -20,9 +20,9 @@ split_part_bytes(const struct kernel *k, int64_t units)
     int64_t bytes = 0;
     for (uint32_t i = 0; i < k->acc.n; i++) {
         const struct acc *a = &k->acc.at[i];
-        bool arg = a->op == OP_argmax || a->op == OP_argmin;
+        int64_t position = op_gives_position(a->op) ? dtype_size(DT_i64) : 0;
         if (a->scope == OVER_R)
-            bytes += units * RED_LANES * (dtype_size(a->dtype) + (arg ? 8 : 0));
+            bytes += units * RED_LANES * (dtype_size(a->dtype) + position);
     }
     return (bytes + 63) & ~(int64_t)63;
 }

@@ -105,7 +105,8 @@ pair_rest(struct fuser *f, struct group *a, struct group *b, struct pairing *p)
     for (uint32_t y = 0; y < b->naxes; y++) {
         if (p->of_b[y] || b->axis[y].extent == 1)
             continue;
-        while (x < a->naxes && (p->a_used[x] || a->axis[x].kind != AXIS_R || a->axis[x].extent == 1))
+        while (x < a->naxes &&
+               (p->a_used[x] || a->axis[x].kind != AXIS_R || a->axis[x].extent == 1))
             x++;
         if (x == a->naxes)
             return STEP_NO;
@@ -254,7 +255,7 @@ contraction_agrees(const struct fuser *f, const struct group *gr)
     return r == 1 && others == 1;
 }
 
-// Every reduction's reduced axes must be R, and in the order of its operand's dims; its kept axes P.
+// Every reduction's reduced axes must be R, in the order of its operand's dims; its kept axes P.
 static bool
 kinds_agree(const struct fuser *f, const struct group *gr)
 {

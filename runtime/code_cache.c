@@ -8,12 +8,12 @@
 // A hash only finds candidates: the text decides, so equal hashes are harmless.
 #include "runtime/code_cache.h"
 
+#include "ir/base/clock.h"
 #include "ir/base/hash.h"
 #include "ir/base/mem.h"
 #include "runtime/fork.h"
 
 #include <string.h>
-#include <time.h>
 
 enum state { MAKING, READY, FAILED };
 
@@ -39,14 +39,6 @@ struct code_cache {
     struct cached_code *newest, *oldest; // unused
     struct code_cache_stats stats;
 };
-
-static double
-now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
 
 // ---- with the lock held: the list of unused code
 
@@ -131,9 +123,9 @@ entry_free(struct code_cache *c, struct cached_code *e)
 static void
 make(struct code_cache *c, struct cached_code *e)
 {
-    double start = now_us();
+    double start = clock_us();
     bool ok = c->maker.make(c->maker.user, e->text, e->n, e->code, &e->failure);
-    double us = now_us() - start;
+    double us = clock_us() - start;
     fork_lock_take(&c->lock);
     c->stats.makes++;
     c->stats.make_us += us;

@@ -6,13 +6,13 @@
 // matter.
 #include "runtime/target.h"
 
+#include "ir/base/clock.h"
 #include "ir/base/mem.h"
 #include "runtime/pool.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -121,14 +121,6 @@ copy_units(void *arg, int64_t begin, int64_t end, uint32_t slot)
     j->copy(j->dst + from, j->src + from, to - from);
 }
 
-static int64_t
-now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static void
 copy_once(copy_fn *copy, char *memory, int64_t bytes, int64_t pair, uint32_t threads)
 {
@@ -145,13 +137,13 @@ copy_once(copy_fn *copy, char *memory, int64_t bytes, int64_t pair, uint32_t thr
 static double
 best_round(copy_fn *copy, char *memory, int64_t bytes, int64_t pairs, uint32_t threads)
 {
-    int64_t start = now_ns(), repeats = ROUND_BYTES / bytes + 1, next = 0;
+    int64_t start = clock_ns(), repeats = ROUND_BYTES / bytes + 1, next = 0;
     double best = 1e300;
     for (int round = 0; round < ROUNDS_MOST; round++) {
-        int64_t before = now_ns();
+        int64_t before = clock_ns();
         for (int64_t i = 0; i < repeats; i++)
             copy_once(copy, memory, bytes, next++ % pairs, threads);
-        int64_t after = now_ns();
+        int64_t after = clock_ns();
         double ns = (double)(after - before) / (double)repeats;
         best = ns < best ? ns : best;
         if (round >= ROUNDS_LEAST && after - start > BUDGET_NS)

@@ -11,11 +11,12 @@
 // waits until nobody is inside: then all work is done. Sleeping workers wait for state to change,
 // each with its own bit, so a job of three threads wakes two.
 //
-// The pool is the one mutable object of the process (see STYLE: pool and symbol tables); `busy` is
+// The pool is mutable state of the process: several pools would fight for the same cores. `busy` is
 // its owner's mark. Workers are detached: nothing waits for them at exit.
 #include "runtime/pool.h"
 
 #include "ir/base/check.h"
+#include "ir/base/clock.h"
 #include "runtime/fpstate.h"
 
 #include <errno.h>
@@ -26,7 +27,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -75,14 +75,6 @@ relax(void)
 #else
     __asm__ volatile("yield");
 #endif
-}
-
-static int64_t
-now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
 static uint32_t
@@ -140,13 +132,13 @@ leave(void)
 static uint32_t
 await_job(uint32_t slot, uint32_t seen)
 {
-    int64_t deadline = now_ns() + SPIN_NS;
+    int64_t deadline = clock_ns() + SPIN_NS;
     for (uint32_t spin = 0;; spin++) {
         uint32_t s = atomic_load_explicit(&pool.state, memory_order_relaxed);
         if (s >> STATE_JOB != seen)
             return s;
         relax();
-        if (spin % 32 == 31 && now_ns() > deadline)
+        if (spin % 32 == 31 && clock_ns() > deadline)
             break;
     }
     atomic_fetch_add(&pool.sleepers, 1);
@@ -238,7 +230,7 @@ await_workers(void)
     for (uint32_t spin = 0; s & STATE_INSIDE; spin++) {
         relax();
         if (spin % 32 == 31) {
-            int64_t now = now_ns();
+            int64_t now = clock_ns();
             deadline = deadline ? deadline : now + SPIN_NS;
             if (now > deadline)
                 break;

@@ -224,8 +224,8 @@ emit_function_end(struct emitter *e)
 const char *
 emit_memory_type(struct emitter *e, uint8_t dtype, uint32_t lanes)
 {
-    bool half = dtype == DT_f16 || dtype == DT_bf16;
-    return emit_text(e, "<%u x %s>", lanes, half ? "i16" : dtype_table[dtype].llvm);
+    return emit_text(e, "<%u x %s>", lanes,
+                     dtype_is_half(dtype) ? "i16" : dtype_table[dtype].llvm);
 }
 
 const char *
@@ -275,7 +275,7 @@ element_type(uint8_t dtype)
 {
     if (dtype == DT_bool)
         return "i1";
-    return dtype == DT_f16 || dtype == DT_bf16 ? "i16" : dtype_table[dtype].llvm;
+    return dtype_is_half(dtype) ? "i16" : dtype_table[dtype].llvm;
 }
 
 const char *

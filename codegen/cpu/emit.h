@@ -204,7 +204,7 @@ struct emit_acc {
 static inline bool
 acc_is_arg(const struct acc *a)
 {
-    return a->op == OP_argmax || a->op == OP_argmin;
+    return op_gives_position(a->op);
 }
 struct emit_acc emit_acc_identity(struct emitter *e, const struct acc *a, uint32_t lanes);
 // An element as a partial result: value, and position j (<lanes x i64>; may be NULL unless argmax,

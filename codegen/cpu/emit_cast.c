@@ -179,7 +179,7 @@ static const char *
 to_bool(struct cast *c, uint8_t from, const char *v)
 {
     const char *type = emit_type(c->e, from, c->n);
-    if (from == DT_f16 || from == DT_bf16) {
+    if (dtype_is_half(from)) {
         v = emit_op(c->e, "and %s %s, splat (i16 32767)", type, v);
         return two(c, "icmp ne", type, v, "zeroinitializer");
     }
@@ -231,9 +231,9 @@ emit_cast(struct emitter *e, uint8_t from, uint8_t to, uint32_t lanes, const cha
         return v;
     if (to == DT_bool)
         return to_bool(&c, from, v);
-    if (to == DT_f16 || to == DT_bf16)
+    if (dtype_is_half(to))
         return to_half(&c, from, to, v);
-    if (from == DT_f16 || from == DT_bf16) {
+    if (dtype_is_half(from)) {
         v = from == DT_f16 ? widen_f16(&c, v) : widen_bf16(&c, v);
         return emit_cast(e, DT_f32, to, lanes, v);
     }

@@ -20,7 +20,7 @@ enum shape { UNIFORM, CONTIGUOUS, REVERSED, SCATTERED };
 static const char *
 element(uint8_t dtype) // type in memory
 {
-    return dtype == DT_f16 || dtype == DT_bf16 ? "i16" : dtype_table[dtype].llvm;
+    return dtype_is_half(dtype) ? "i16" : dtype_table[dtype].llvm;
 }
 
 static const char *

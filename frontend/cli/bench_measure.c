@@ -10,11 +10,11 @@
 #include "frontend/cli/translate.h"
 
 #include "frontend/context.h"
+#include "ir/base/clock.h"
 #include "runtime/target.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { PAIRS_LEAST = 30, PAIRS_MOST = 300, BATCH_MOST = 20000, WAYS = 3 };
@@ -40,14 +40,6 @@ struct bench {
     struct diag *d;
 };
 typedef bool call_fn(struct bench *b, uint32_t set);
-
-static double
-now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
 
 // ---- the three ways
 
@@ -95,13 +87,13 @@ static call_fn *const way[WAYS] = {call_eager, call_compiled, call_replay};
 static double
 time_calls(struct bench *b, call_fn *call, int64_t n)
 {
-    double start = now_us();
+    double start = clock_us();
     for (int64_t i = 0; i < n; i++) {
         if (!call(b, b->next))
             return -1;
         b->next = b->next + 1 == b->sets ? 0 : b->next + 1;
     }
-    return (now_us() - start) / (double)n;
+    return (clock_us() - start) / (double)n;
 }
 
 // ---- arrays
@@ -312,12 +304,12 @@ static bool
 warm_up(struct bench *b, int64_t batch[WAYS])
 {
     for (int w = 0; w < WAYS; w++) {
-        double start = now_us(), one = 0;
+        double start = clock_us(), one = 0;
         int64_t rounds = 0;
         do {
             one = time_calls(b, way[w], b->sets < 2 ? 2 : b->sets);
             rounds++;
-        } while (one >= 0 && now_us() - start < warm_us && rounds < BATCH_MOST);
+        } while (one >= 0 && clock_us() - start < warm_us && rounds < BATCH_MOST);
         if (one < 0)
             return false;
         double n = batch_us / (one > 1e-3 ? one : 1e-3) + 1;
@@ -337,8 +329,8 @@ take_samples(struct bench *b, struct samples *s)
     int64_t batch[WAYS];
     if (!warm_up(b, batch))
         return false;
-    double start = now_us();
-    while (s->n < PAIRS_LEAST || (s->n < PAIRS_MOST && now_us() - start < pairs_us)) {
+    double start = clock_us();
+    while (s->n < PAIRS_LEAST || (s->n < PAIRS_MOST && clock_us() - start < pairs_us)) {
         for (int i = 0; i < WAYS; i++) {
             int w = s->n % 2 ? WAYS - 1 - i : i;
             s->time[w][s->n] = time_calls(b, way[w], batch[w]);

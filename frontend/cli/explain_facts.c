@@ -11,15 +11,13 @@
 static bool
 is_kernel(const struct graph *g, uint32_t i)
 {
-    uint16_t op = g->node.at[i].op;
-    return op != OP_input && op != OP_literal && !op_is_alias(op) &&
-           shape_count(g, graph_shape(g, (ref){i})) != 0;
+    return runs_eagerly(g, (ref){i}) && shape_count(g, graph_shape(g, (ref){i})) != 0;
 }
 
 static bool
 moves(const struct graph *g, ref r)
 {
-    while (op_is_alias(graph_node(g, r)->op))
+    while (op_table[graph_node(g, r)->op].flags & OPF_ALIAS)
         r = graph_in(g, r, 0);
     return graph_node(g, r)->op != OP_literal;
 }
@@ -74,12 +72,6 @@ mark_origin(const struct graph *g, uint32_t origin, uint32_t mark, uint32_t *see
         }
     }
     vec_free(&stack);
-}
-
-static int64_t
-result_bytes(const struct graph *g, uint32_t node)
-{
-    return shape_count(g, graph_shape(g, (ref){node})) * dtype_size(g->node.at[node].dtype);
 }
 
 static bool
@@ -138,7 +130,7 @@ find_fates(const struct plan *p, op_fates *out)
 {
     const struct graph *g = p->raw;
     for (uint32_t i = 1; i < g->node.n; i++) {
-        struct op_fate f = {.node = i, .bytes = result_bytes(g, i)};
+        struct op_fate f = {.node = i, .bytes = graph_bytes(g, (ref){i})};
         if (g->node.at[i].op == OP_input || g->node.at[i].op == OP_literal)
             continue;
         f.array = is_kernel(g, i) && !is_output_node(g, i);
@@ -163,7 +155,7 @@ free_fates(op_fates *f)
     vec_free(f);
 }
 
-const char *
+static const char *
 output_name(const struct plan *p, uint32_t output, char name[64])
 {
     const char *given = p->raw->outputs.at[output].name;

@@ -22,7 +22,7 @@ struct request {
     bool eager, strict;
 };
 
-struct session {
+struct evaluation {
     struct graph *g;
     fc_context *ctx;
     struct translation *t;
@@ -98,7 +98,7 @@ is_output(const struct graph *g, uint32_t i, const char *name, size_t n)
 
 // Every --in and --out is NAME=FILE with a name that the graph has, given once.
 static bool
-check_pairs(struct session *s, const word_list *pairs, bool outputs)
+check_pairs(struct evaluation *s, const word_list *pairs, bool outputs)
 {
     const struct graph *g = s->g;
     struct str names = {0};
@@ -129,7 +129,7 @@ check_pairs(struct session *s, const word_list *pairs, bool outputs)
 }
 
 static bool
-read_arrays(struct session *s, const struct request *q)
+read_arrays(struct evaluation *s, const struct request *q)
 {
     const struct graph *g = s->g;
     struct str missing = {0};
@@ -178,7 +178,7 @@ source_words(const struct dim_source *s, char words[160])
 }
 
 static bool
-learn(struct session *s, const char *name, struct dim_source *have, struct dim_source now)
+learn(struct evaluation *s, const char *name, struct dim_source *have, struct dim_source now)
 {
     char a[160], b[160];
     if (have->known && have->value != now.value) {
@@ -194,7 +194,7 @@ learn(struct session *s, const char *name, struct dim_source *have, struct dim_s
 
 // The names that are dims by themselves take their values from the arrays.
 static bool
-learn_names(struct session *s, struct dim_source *source)
+learn_names(struct evaluation *s, struct dim_source *source)
 {
     const struct graph *g = s->g;
     for (uint32_t i = 0; i < g->inputs.n; i++) {
@@ -219,7 +219,7 @@ learn_names(struct session *s, struct dim_source *source)
 
 // Now every dim has a value: the arrays must have it.
 static bool
-check_shapes(struct session *s)
+check_shapes(struct evaluation *s)
 {
     const struct graph *g = s->g;
     for (uint32_t i = 0; i < g->inputs.n; i++) {
@@ -243,7 +243,7 @@ check_shapes(struct session *s)
 }
 
 static bool
-settle_dims(struct session *s, const struct request *q)
+settle_dims(struct evaluation *s, const struct request *q)
 {
     uint32_t n = symtab_names(s->g->sym);
     struct dim_source *source = xcalloc(n + 1, sizeof *source);
@@ -265,7 +265,7 @@ settle_dims(struct session *s, const struct request *q)
 // ---- computing
 
 static bool
-context_failed(struct session *s, const char *what)
+context_failed(struct evaluation *s, const char *what)
 {
     fc_status code = s->ctx ? fc_error_code(s->ctx) : FC_RESOURCE;
     return diag_set(&s->d, code ? (enum diag_code)code : DIAG_INTERNAL, "%s",
@@ -273,7 +273,7 @@ context_failed(struct session *s, const char *what)
 }
 
 static bool
-compute(struct session *s, const struct request *q)
+compute(struct evaluation *s, const struct request *q)
 {
     const struct graph *g = s->g;
     fc_options o = {.size = sizeof o, .threads = (int)q->threads, .strict = q->strict,
@@ -328,7 +328,7 @@ out_file(const struct graph *g, const word_list *out, uint32_t i)
 }
 
 static bool
-write_outputs(struct session *s, const struct request *q, struct str *text)
+write_outputs(struct evaluation *s, const struct request *q, struct str *text)
 {
     const struct graph *g = s->g;
     for (uint32_t i = 0; i < g->outputs.n; i++) {
@@ -355,7 +355,7 @@ write_outputs(struct session *s, const struct request *q, struct str *text)
 }
 
 static void
-end(struct session *s)
+end(struct evaluation *s)
 {
     if (s->computed)
         translate_release(s->t, s->out);
@@ -370,7 +370,7 @@ end(struct session *s)
 }
 
 static bool
-run(struct session *s, const struct request *q, struct str *text)
+run(struct evaluation *s, const struct request *q, struct str *text)
 {
     s->g = load_graph(q->file, &q->dims, &s->d);
     if (!s->g)
@@ -386,7 +386,7 @@ int
 run_command(struct args *a)
 {
     struct request q = {0};
-    struct session s = {0};
+    struct evaluation s = {0};
     struct str text = {0};
     int code = CLI_USAGE;
     if (parse(a, &q))

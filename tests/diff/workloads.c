@@ -172,7 +172,8 @@ shrink(struct graph *g)
     static const struct {
         const char *name;
         int64_t n;
-    } dim[] = {{"M", 48}, {"N", 200}, {"V", 300}, {"K", 64}, {"B", 2}, {"H", 2}, {"T", 24}, {"D", 16}};
+    } dim[] = {{"M", 48}, {"N", 200}, {"V", 300}, {"K", 64},
+               {"B", 2},  {"H", 2},   {"T", 24},  {"D", 16}};
     for (uint32_t i = 0; i < sizeof dim / sizeof *dim; i++)
         sym_set_hint(g->sym, dim[i].name, dim[i].n);
 }

@@ -75,19 +75,13 @@ check_row(uint16_t op, uint8_t dtype, uint8_t to, const struct target *t)
     sweep_end(&w);
 }
 
-static bool
-is_half(uint8_t dtype)
-{
-    return dtype == DT_f16 || dtype == DT_bf16;
-}
-
 // Bodies have been widened: f16 and bf16 reach no arithmetic.
 static bool
 takes(uint16_t op, uint8_t dtype)
 {
     if (!op_is(op, OPK_ELEM) || op == OP_cast || op == OP_bitcast)
         return false;
-    if (is_half(dtype))
+    if (dtype_is_half(dtype))
         return op == OP_where;
     switch (op_table[op].rule) {
     case DTR_FLOAT:
@@ -171,12 +165,12 @@ check_layout(const int64_t *extent, uint32_t n, const int64_t *sa, const int64_t
     uint32_t out = kb_buffer(&k, dtype, BUF_OUT);
     uint32_t x = kb_load(&k, kb_access(&k, a, base, sa), 0);
     uint32_t y = kb_load(&k, kb_access(&k, b, 0, sb), 0);
-    if (is_half(dtype)) {
+    if (dtype_is_half(dtype)) {
         x = kb_op(&k, OP_cast, DT_f32, x, 0, 0);
         y = kb_op(&k, OP_cast, DT_f32, y, 0, 0);
     }
     uint32_t sum = kb_op(&k, OP_add, 0, x, y, 0);
-    sum = is_half(dtype) ? kb_op(&k, OP_cast, dtype, sum, 0, 0) : sum;
+    sum = dtype_is_half(dtype) ? kb_op(&k, OP_cast, dtype, sum, 0, 0) : sum;
     kb_store(&k, sum, kb_access(&k, out, 0, so));
     struct schedule s = scheduled(&k, &o.target);
     s.streaming_store = streaming != 0;

@@ -94,7 +94,7 @@ Test(expand, nan_of_any_payload_stays_nan)
         }
 }
 
-// BC-09: the published values.
+// Values that others have published.
 Test(expand, large_arguments)
 {
     EXPECT(f(OP_tanh, DT_f32, 50, 0), 1);
@@ -248,7 +248,6 @@ Test(expand, all_bytes)
             check_small(DT_u8, a, b, 0, 255);
 }
 
-// BC-10, BC-11, BC-13.
 Test(expand, integer_corners)
 {
     const uint8_t dtypes[] = {DT_i16, DT_i32, DT_i64};
@@ -313,9 +312,9 @@ expanded_cast(uint8_t from, uint8_t to, uint64_t bits)
         v[i] = in->op == OP_literal
                    ? in->bits
                    : eval_primitive(in->op, dtype, in->dtype, v[in->a], v[in->b], v[in->c]);
-        bool narrow = dtype == DT_f16 || dtype == DT_bf16;
+        bool narrow = dtype_is_half(dtype);
         cr_expect(in->op != OP_cast || !narrow || in->dtype == DT_f32);
-        narrow = in->dtype == DT_f16 || in->dtype == DT_bf16;
+        narrow = dtype_is_half(in->dtype);
         cr_expect(in->op != OP_cast || !narrow || dtype == DT_f32);
     }
     uint64_t r = v[k.store.at[0].value];

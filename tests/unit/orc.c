@@ -108,13 +108,13 @@ Test(orc, missing_symbols_are_named)
     struct diag d = {0};
     struct jit *j = jit_new(&d);
     struct jit_code c;
-    const char *text = "declare void @no_such_helper()\ndeclare double @lgamma(double)\n"
-                       "define void @kernel" HEAD "  call void @no_such_helper()\n"
+    const char *text = "declare void @no_such_function()\ndeclare double @lgamma(double)\n"
+                       "define void @kernel" HEAD "  call void @no_such_function()\n"
                        "  %x = call double @lgamma(double 1.5)\n"
                        "  store double %x, ptr %scratch\n  ret void\n}\n";
     cr_assert_not(load(j, text, &c, &d));
     cr_assert_eq(d.code, DIAG_TOOLCHAIN);
-    cr_assert_not_null(strstr(d.text, "no_such_helper"), "%s", d.text);
+    cr_assert_not_null(strstr(d.text, "no_such_function"), "%s", d.text);
     cr_assert_not_null(strstr(d.text, "lgamma"), "%s", d.text);
     d = (struct diag){0};
     cr_assert_not(load(j, "define void @other" HEAD "  ret void\n}\n", &c, &d));
