@@ -1,5 +1,5 @@
 // pipeline.c: what tools may ask of compilation: to be told of each pass, and to stop after so many
-// merges, one kernel less for each.
+// merges, one kernel less for each; and that it ends on machines of any size.
 #include "ir/base/str.h"
 #include "ir/text.h"
 #include "passes/plan.h"
@@ -20,12 +20,20 @@ static const char text[] = "graph @f(%x: f32[512, 4096]) {\n"
                            "  return div %e, %s\n"
                            "}\n";
 
+static struct graph *
+parsed(const char *source)
+{
+    struct diag d = {0};
+    struct graph *g = graph_parse(source, strlen(source), "text", &d);
+    cr_assert_not_null(g, "%s", d.text);
+    return g;
+}
+
 static uint32_t
 kernels(const struct compile_options *o)
 {
     struct diag d = {0};
-    struct graph *g = graph_parse(text, sizeof text - 1, "text", &d);
-    cr_assert_not_null(g, "%s", d.text);
+    struct graph *g = parsed(text);
     struct plan *p = plan_build(g, &target, o, &d);
     cr_assert_not_null(p, "%s", d.text);
     uint32_t n = p->launch.n;
@@ -59,4 +67,27 @@ Test(pipeline, tells_of_each_pass)
     kernels(&(struct compile_options){.after_pass = note, .user = &told});
     cr_assert_str_eq(str_text(&told), "canon rounding decompose canon fuse ");
     str_free(&told);
+}
+
+// Tiles of contractions are made smaller until there is work for all threads: 64 rows in tiles of
+// 14 cannot be divided more finely by one part more.
+Test(pipeline, contractions_end_with_any_number_of_threads)
+{
+    static const char *const source[] = {
+        "graph @f(%x: f32[64, 784], %w: f32[784, 128]) { return matmul %x, %w }",
+        "graph @f(%x: f32[100, 300], %w: f32[300, 50]) { return matmul %x, %w }",
+        "graph @f(%x: f64[3, 65, 200], %w: f64[200, 65]) { return matmul %x, %w }",
+    };
+    for (size_t i = 0; i < sizeof source / sizeof *source; i++)
+        for (uint32_t units = 1; units <= 64; units++) {
+            struct diag d = {0};
+            struct target t = target;
+            t.units = units;
+            struct graph *g = parsed(source[i]);
+            struct plan *p = plan_build(g, &t, NULL, &d);
+            cr_assert_not_null(p, "%s", d.text);
+            cr_assert_gt(p->launch.at[0].sched.units, 0);
+            plan_free(p);
+            graph_free(g);
+        }
 }
