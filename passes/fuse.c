@@ -434,6 +434,20 @@ merge_round(struct fuser *f)
     return changed;
 }
 
+// A group that only empty groups read has nothing to compute either. Each still has one hero.
+static void
+drop_unread(struct fuser *f)
+{
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t i = f->group.n; i-- > 0;) {
+            struct group *gr = &f->group.at[i];
+            if (!gr->dead && !hero_is_stored(f, gr->hero.at[0]))
+                changed = gr->dead = true;
+        }
+    }
+}
+
 void
 fuse_graph(struct fuser *f)
 {
@@ -441,6 +455,7 @@ fuse_graph(struct fuser *f)
     for (uint32_t i = 0; i < f->group.n; i++)
         if (!f->group.at[i].dead)
             note_readers(f, i);
+    drop_unread(f);
     while (f->level < 2 && merge_round(f))
         ;
 }

@@ -204,3 +204,23 @@ Test(cases_shapes, memory_that_ends_at_a_page)
 {
     in_both_modes(borders);
 }
+
+// A chain of reductions that only an empty result needs is not computed, and writes nowhere.
+static void
+empty_results(fc_context *ctx)
+{
+    float v[6] = {1, -2, 3, -4, 5, -6};
+    fc_tensor x = fc_from_host(ctx, FC_F32, v, FC_SHAPE(2, 3));
+    fc_tensor most = fc_max_reduce(fc_exp(x), FC_LIST(0), true);
+    fc_tensor none = fc_slice_axis(fc_sum(most, FC_LIST(1), true), 1, 0, 0, 1);
+    fc_tensor sign = fc_sign(x), product = fc_matmul(x, fc_transpose(x, 0, 1));
+    fc_tensor out[] = {fc_neg(none), sign, fc_slice_axis(product, 0, 0, 0, 1)};
+    cr_assert_eq(fc_eval(ctx, out, 3), FC_OK, "%s", fc_error(ctx));
+    cr_assert_eq(fc_count(out[0]) + fc_count(out[2]), 0);
+    EXPECT(ctx, sign, 1, -1, 1, -1, 1, -1);
+    EXPECT(ctx, x, 1, -2, 3, -4, 5, -6);
+}
+Test(cases_shapes, what_only_empty_results_need)
+{
+    in_both_modes(empty_results);
+}
