@@ -565,9 +565,12 @@ parse_body(struct parser *p)
 {
     if (!parse_expect(p, '{', "before the statements"))
         return false;
-    while (!accept_name(p, "return"))
+    while (!accept_name(p, "return")) {
+        if (token_is(&p->tok, '}'))
+            return parse_expected(p, "'return' and the outputs at the end of the graph");
         if (!parse_statement(p))
             return false;
+    }
     if (parse_accept(p, '}'))
         return true;
     do {

@@ -36,12 +36,21 @@ print_buffers(struct page *g, const struct launch *l, uint8_t role, const char *
     xfree(buffer);
 }
 
+// "mul, add 1000 times": an unrolled loop's ops, more than three in a row, are counted.
 static void
 print_ops(struct page *g, const struct launch *l)
 {
+    enum { LISTED = 3 };
     str_add(g->out, "  computes  ");
-    for (uint32_t i = 0; i < l->nop; i++)
-        str_printf(g->out, "%s%s", i ? ", " : "", op_name(l->op[i]));
+    for (uint32_t i = 0, n; i < l->nop; i += n) {
+        for (n = 1; i + n < l->nop && l->op[i + n] == l->op[i];)
+            n++;
+        if (n > LISTED)
+            str_printf(g->out, "%s%s %" PRIu32 " times", i ? ", " : "", op_name(l->op[i]), n);
+        else
+            for (uint32_t k = 0; k < n; k++)
+                str_printf(g->out, "%s%s", i + k ? ", " : "", op_name(l->op[i]));
+    }
     str_add(g->out, l->nop ? "\n" : "a copy\n");
 }
 

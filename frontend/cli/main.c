@@ -14,8 +14,8 @@ static const char help[] =
     "      --threads N, --strict            as the program would be compiled\n"
     "  explain [--json] -- PROGRAM ARGS…    runs a program; what it compiles goes to standard error\n"
     "  run FILE                             computes a graph\n"
-    "      --in x=x.npy                     an input by name; may repeat\n"
-    "      --out y=y.npy                    an output by name (out0, out1 … where it has none)\n"
+    "      --in x=x.npy                     an input by name; may repeat; named dims follow it\n"
+    "      --out y=y.npy                    an output by name: y of 'return y = %v', else out0 …\n"
     "      --eager                          op by op instead of fused\n"
     "      --dim N=4096, --threads N, --strict\n"
     "  bench [FILE…]                        eager against compiled, by default the standard\n"
@@ -57,6 +57,8 @@ main(int argc, char **argv)
         return print("fusec " FUSEC_VERSION "\n");
     for (size_t i = 0; i < sizeof command / sizeof *command; i++) {
         struct args a = {command[i].name, argv + 2, argc - 2, false};
+        if (a.n && !strcmp(a.at[0], "--help"))
+            return print(help);
         if (!strcmp(argv[1], command[i].name))
             return command[i].run(&a);
     }

@@ -178,7 +178,7 @@ ops_command(struct args *a)
         else if (!(name = args_word(a)))
             args_unknown(a);
         else if (!op_by_name(name) || !is_public(op_by_name(name)))
-            args_fail(a, "no op is called '%s'", name);
+            args_fail(a, "no op is called '%s'; fusec ops lists all", name);
         else
             vec_push(&names, name);
     }

@@ -185,9 +185,10 @@ Test(command, usage_errors_have_words_and_code_2)
     EXPECT(fusec("explain f.fuse --emit ir --json"), 2, "exclude each other");
     EXPECT(fusec("run f.fuse --threads none"), 2, "a number from 1 to 1024");
     EXPECT(fusec("bench --filter no_such_workload"), 2, "no workload's name contains");
-    EXPECT(fusec("ops frobnicate"), 2, "no op is called 'frobnicate'");
+    EXPECT(fusec("ops frobnicate"), 2, "no op is called 'frobnicate'; fusec ops lists all");
     EXPECT(fusec("devices cpu"), 2, "unknown argument 'cpu'");
     EXPECT(fusec("--help"), 0, "usage: fusec");
+    EXPECT(fusec("run --help"), 0, "usage: fusec");
     EXPECT(fusec("--version"), 0, "fusec " FUSEC_VERSION "\n");
 }
 
@@ -207,10 +208,19 @@ Test(command, explain_has_every_form_for_the_device_at_hand)
     EXPECT(fusec("explain none.fuse"), 1, "none.fuse: cannot be opened");
     write_text("broken.fuse", "graph @g(%x: f32[2]) {\n  return sub %x\n}\n");
     EXPECT(fusec("explain broken.fuse"), 1, "broken.fuse:2:");
+    write_text("unknown.fuse", "graph @g(%x: f32[2]) {\n  return hardswish %x\n}\n");
+    EXPECT(fusec("explain unknown.fuse"), 1, "'hardswish', which is none (fusec ops lists them)");
 #ifdef FUSEC_LLVM
     EXPECT(fusec("explain f.fuse --emit llvm"), 0, "define");
     EXPECT(fusec("explain f.fuse --emit asm"), 0, "kernel:");
 #endif
+}
+
+Test(command, explain_counts_an_unrolled_loop)
+{
+    write_text("l.fuse", "graph @l(%x: f32[8], %y: f32[8]) {\n"
+                         "  return mul (add (add (add (add %x, %y), %y), %y), %y), %y\n}\n");
+    EXPECT(fusec("explain l.fuse"), 0, "  computes  add 4 times, mul\n");
 }
 
 Test(command, explain_asks_again_what_may_broadcast)
