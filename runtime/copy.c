@@ -126,11 +126,13 @@ copy_once(copy_fn *copy, char *memory, int64_t bytes, int64_t pair, uint32_t thr
 {
     char *src = memory + pair * 2 * bytes;
     struct copy_job j = {copy, src + bytes, src, bytes};
-    int64_t units = (bytes + UNIT - 1) / UNIT;
+    // Several pieces a thread, as kernels have: with one each, a worker that wakes later than the
+    // caller takes for its own would find nothing left, and sleep again, in every round.
+    int64_t units = (bytes + UNIT - 1) / UNIT, pieces = 16 * (int64_t)threads;
     if (threads < 2)
         copy(j.dst, j.src, bytes);
     else
-        pool_run(units, (units + threads - 1) / threads, threads, copy_units, &j);
+        pool_run(units, (units + pieces - 1) / pieces, threads, copy_units, &j);
 }
 
 // Nanoseconds of one copy in the best round over `pairs` pairs of blocks.
