@@ -209,9 +209,10 @@ static void
 spread(const struct problem *p, const struct schedule *s, int64_t threads, int64_t *mc, int64_t *nc)
 {
     int64_t columns = (int64_t)s->unroll * s->vec, n;
+    bool computed = !plain_load(p, p->a); // a prologue: each unit across would compute it again
     while ((n = count_units(p, *mc, *nc)) < 4 * threads && n % threads) {
         bool can_n = *nc > columns, can_m = *mc > s->rows;
-        if (can_n && (*nc >= *mc || !can_m))
+        if (can_n && ((*nc >= *mc && !computed) || !can_m))
             *nc = smaller(p->N, *nc, columns);
         else if (can_m)
             *mc = smaller(p->M, *mc, s->rows);
