@@ -344,9 +344,8 @@ check_contraction(struct verifier *v)
     for (uint32_t j = 0; j < 2; j++) {
         const struct inst *in = &k->inst.at[factor[j]];
         uint32_t other = npar(k) - 1 - j; // a does not depend on n, nor b on m
-        if (in->dtype != a->dtype || in->stage || in->level != LEVEL_ELEM)
-            return fail(v, "factor %%%u: not of stage 0, level elem and the accumulator's dtype",
-                        factor[j]);
+        if (in->dtype != a->dtype || in->stage)
+            return fail(v, "factor %%%u: not of stage 0 and the accumulator's dtype", factor[j]);
         if (v->fact[factor[j]].axes >> other & 1)
             return fail(v, "factor %%%u depends on axis p%u", factor[j], other);
     }

@@ -4,30 +4,33 @@
 #include "tests/support/run_plan.h"
 #include "tests/support/graph_gen.h"
 
+#include "ir/text.h"
+
 #include <criterion/criterion.h>
+#include <string.h>
 
 static void
-one_seed(const struct gen_options *o, bool exact, const struct compile_options *co, struct tally *t)
+one_graph(struct graph *g /* taken */, uint64_t seed, bool exact, const struct compile_options *co,
+          struct tally *t)
 {
-    struct graph *g = gen_graph(o);
     struct tensor in[8], ref_out[8];
     struct guarded mem[8];
     for (uint32_t i = 0; i < g->inputs.n; i++)
-        mem[i] = gen_input(g, i, o->seed, o->seed & 1, &in[i]);
+        mem[i] = gen_input(g, i, seed, seed & 1, &in[i]);
     void **fused = outputs_of(g), **eager = outputs_of(g), *oracle[8];
     struct diag d = {0};
     char where[200];
     if (!run_fused(g, in, fused, NULL, co, &d) || !run_eager(g, in, eager, NULL, co, &d))
-        fail_with(g, o->seed, "did not run", d.text);
+        fail_with(g, seed, "did not run", d.text);
     if (!compare_outputs(g, fused, eager, t, where))
-        fail_with(g, o->seed, "fused and eager differ", where);
+        fail_with(g, seed, "fused and eager differ", where);
     if (exact) {
         if (!interp_graph(g, in, ref_out, &d))
-            fail_with(g, o->seed, "interpreter", d.text);
+            fail_with(g, seed, "interpreter", d.text);
         for (uint32_t i = 0; i < g->outputs.n; i++)
             oracle[i] = ref_out[i].data;
         if (!compare_outputs(g, fused, oracle, t, where))
-            fail_with(g, o->seed, "fused and the graph interpreter differ", where);
+            fail_with(g, seed, "fused and the graph interpreter differ", where);
         for (uint32_t i = 0; i < g->outputs.n; i++)
             xfree(oracle[i]);
     }
@@ -46,7 +49,7 @@ sweep(struct gen_options o, bool exact, const struct compile_options *co, uint32
     uint32_t first = seed_first();
     for (uint32_t i = 0; i < seed_count(n); i++) {
         o.seed = first + i;
-        one_seed(&o, exact, co, &t);
+        one_graph(gen_graph(&o), o.seed, exact, co, &t);
     }
     cr_log_info("%llu graphs, %llu elements, %.0f %% finite", (unsigned long long)t.graphs,
                 (unsigned long long)t.elements, 100.0 * (double)t.finite / (double)t.elements);
@@ -79,6 +82,25 @@ Test(fusion, matmuls)
     sweep((struct gen_options){.min_ops = 4, .max_ops = 14, .max_extent = 20, .reductions = true,
                                .matmul = true, .dtype = DT_f32},
           false, NULL, 100);
+}
+
+Test(fusion, factors_that_are_the_same_for_all_k)
+{
+    static const char *const graphs[] = {
+        "graph @outer(%x: f32[4, 1], %y: f32[1, 5]) { return matmul %x, %y }",
+        "graph @one(%x: f32[1, 1], %y: f32[1, 1]) { return matmul %x, %y }",
+        "graph @rows(%x: f32[4, 1], %y: f32[3, 5]) {\n"
+        "  return matmul (broadcast %x {shape = [4, 3]}), %y }",
+        "graph @constant(%y: f32[3, 5]) {\n"
+        "  return matmul (broadcast 2.0:f32 {shape = [4, 3]}), (neg %y) }",
+    };
+    struct tally t = {0};
+    for (uint32_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
+        struct diag d = {0};
+        struct graph *g = graph_parse(graphs[i], strlen(graphs[i]), "factors", &d);
+        cr_assert(g, "%s", d.text);
+        one_graph(g, i, false, NULL, &t);
+    }
 }
 
 Test(fusion, half_types_with_strict)
