@@ -120,7 +120,8 @@ extern const char *const kernel_class_name[CLASS_COUNT];
 // A contraction: C[batch..., m, n] = sum_k A[batch, m, k] B[batch, k, n]. The P axes are the batch
 // axes, then m, then n; the one R axis is k. a and b are the instructions of stage 0 that give the
 // factors (level ELEM, or lower where all k have the same; their loads do not depend on n, resp. m:
-// the prologue); the product is accumulator acc (op OP_sum, accumulation dtype, value 0). Stage 1 is the epilogue over P.
+// the prologue); the product is accumulator acc (op OP_sum, accumulation dtype, value 0). Stage 1
+// is the epilogue over P.
 struct contraction {
     uint32_t a, b, acc;
 };
