@@ -6,7 +6,7 @@ if [ -z "${FUSEC_TEST_DATA:-}" ]; then
     echo "skipped: FUSEC_TEST_DATA names no folder with test data"
     exit 77
 fi
-output=$("$1" "$FUSEC_TEST_DATA/mnist5k" 2) || {
+output=$("$1" "$FUSEC_TEST_DATA/mnist5k" 1) || {
     echo "$output"
     exit 1
 }
