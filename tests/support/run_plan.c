@@ -49,10 +49,31 @@ interpret_plan(const struct plan *p, void *const *in, void *const *out, struct d
     return ok;
 }
 
+// Small work stays on the caller's thread. Where a test asks for several, it is cut as finely as the
+// class allows, so that what lies at the seams between threads is run at small sizes too.
+static void
+divide_work(struct plan *p)
+{
+    for (uint32_t i = 0; i < p->launch.n; i++) {
+        const struct kernel *k = &p->launch.at[i].kernel;
+        struct schedule *s = &p->launch.at[i].sched;
+        s->grain = 1;
+        if (s->cls != CLASS_POINTWISE || s->transpose || !k->naxis)
+            continue;
+        int64_t e = k->axis[k->naxis - 1].extent;
+        s->chunk = (int64_t)s->vec * s->unroll;
+        if (k->naxis > 1)
+            s->tile[0] = 1; // rows a unit
+        s->units = kernel_points(k, AXIS_P) / e * ((e + s->chunk - 1) / s->chunk);
+    }
+}
+
 static bool
 run_on_device(struct plan *p, struct device *dev, void *const *in, void *const *out,
               struct diag *d)
 {
+    if (dev->target.units > 1)
+        divide_work(p);
     struct executable *e = executable_new(p, dev, d);
     if (!e)
         return false;
