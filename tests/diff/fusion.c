@@ -112,6 +112,15 @@ Test(fusion, half_types_with_strict)
           false, &strict, 200);
 }
 
+// Graphs past the budgets of one kernel: values are cut off, stored and read again.
+Test(fusion, large_graphs)
+{
+    sweep((struct gen_options){.min_ops = 60, .max_ops = 200, .max_extent = 12, .math = true,
+                               .composites = true, .views = true, .reductions = true,
+                               .strided = true, .mixed = true},
+          false, NULL, 60);
+}
+
 Test(fusion, a_swapped_op_is_noticed)
 {
     // Two graphs from one seed, one with add and sub swapped: some element must differ.
