@@ -75,7 +75,7 @@ is_literal(const struct expander *x, val a)
 
 // An instruction whose result dtype is known: level and stage follow from the operands.
 static val
-derived(struct expander *x, uint16_t op, uint8_t dtype, val a, val b, val c)
+derived(struct expander *x, uint16_t op, uint8_t dtype, uint32_t aux, val a, val b, val c)
 {
     const struct inst *at = x->k->inst.at; // at[0], the dummy, is level ONCE, stage 0
     if (is_literal(x, a) && is_literal(x, b) && is_literal(x, c))
@@ -83,7 +83,8 @@ derived(struct expander *x, uint16_t op, uint8_t dtype, val a, val b, val c)
                                                at[a].bits, at[b].bits, at[c].bits));
     if (op == OP_where && is_literal(x, a))
         return at[a].bits ? b : c;
-    struct inst in = {.op = op, .dtype = dtype, .a = a, .b = b, .c = c, .origin = x->origin};
+    struct inst in = {.op = op, .dtype = dtype, .a = a, .b = b, .c = c, .aux = aux,
+                      .origin = x->origin};
     const val operand[3] = {a, b, c};
     for (uint32_t i = 0; i < 3; i++) {
         const struct inst *o = &at[operand[i]];
@@ -99,19 +100,25 @@ x_op(struct expander *x, uint16_t op, val a, val b, val c)
     uint8_t rule = op_table[op].rule, dtype = x_dtype(x, op == OP_where ? b : a);
     if (rule == DTR_COMPARE || op == OP_unordered_raw)
         dtype = DT_bool;
-    return derived(x, op, dtype, a, b, c);
+    return derived(x, op, dtype, 0, a, b, c);
+}
+
+val
+x_where_rarely(struct expander *x, val a, val b, val c)
+{
+    return derived(x, OP_where, x_dtype(x, b), WHERE_RARELY, a, b, c);
 }
 
 val
 x_bitcast(struct expander *x, uint8_t to, val a)
 {
-    return x_dtype(x, a) == to ? a : derived(x, OP_bitcast, to, a, 0, 0);
+    return x_dtype(x, a) == to ? a : derived(x, OP_bitcast, to, 0, a, 0, 0);
 }
 
 val
 x_cast(struct expander *x, uint8_t to, val a)
 {
-    return x_dtype(x, a) == to ? a : derived(x, OP_cast, to, a, 0, 0);
+    return x_dtype(x, a) == to ? a : derived(x, OP_cast, to, 0, a, 0, 0);
 }
 
 val

@@ -119,6 +119,8 @@ x_where(struct expander *x, val a, val b, val c)
 {
     return x_op(x, OP_where, a, b, c);
 }
+// The same where a is true for few elements and b is dear: vectors without any skip b.
+val x_where_rarely(struct expander *x, val a, val b, val c);
 
 // A rule per op that needs one; operands have the op's (promoted) dtype.
 typedef val expand_rule(struct expander *x, val a, val b, val c);

@@ -1,10 +1,15 @@
 // expand_trig.c: sin and cos, for every finite f32 and f64.
 //
-// The turn's fraction x / 2 pi mod 1 is computed to enough bits that even the argument closest to a
-// multiple of pi / 2 keeps its relative accuracy (Payne, Hanek 1983), with arithmetic alone: bodies
-// have no branches and no tables in memory. It is rounded to quarter turns; sine and cosine of the
-// rest (|r| <= pi / 4) are minimax polynomials in r^2 (ir/fit_polynomials.py; relative errors: f32
-// 2^-27.9 and 2^-33.0, f64 2^-63.2 and 2^-69.0).
+// Arguments that people use: |x| = n pi / 2 + r, n = round(|x| 2 / pi), in three fma steps with
+// pi / 2 in three parts of full width (Cody, Waite 1980). |x| - n P1 is exact: a multiple of P1's
+// last place below 1. Of the other two steps one alone rounds noticeably, as n P3 is below r's last
+// place or n P2's sum was exact. Sine and cosine of r (|r| <= pi / 4) are minimax polynomials in
+// r^2 (ir/fit_polynomials.py; relative errors: f32 2^-27.9 and 2^-33.0, f64 2^-63.2 and 2^-69.0).
+//
+// Larger ones, up to the greatest: a rare operand (x_where_rarely). The turn's fraction x / 2 pi
+// mod 1 is computed to enough bits that even the argument closest to a multiple of pi / 2 keeps its
+// relative accuracy (Payne, Hanek 1983), with arithmetic alone: there are no tables in memory. It
+// is rounded to quarter turns; the rest is as above.
 //
 // f32: 1 / 2 pi is cut into parts of 28 bits, so that a part times x (24 bits) is exact in f64,
 // with a bit to spare for adding what is left from the parts before. Whole turns are dropped after
@@ -15,7 +20,7 @@
 // bits of 1 / 2 pi from place o - 63 on. The 192 bits there are picked from literals: the words by
 // a barrel shifter of `where` over the bits of o / 64, the rest by shifts. Their product with m is
 // summed in columns of 32 bits, modulo 1. The result, less its quarter turns, becomes the sum of
-// two doubles. Below pi / 4 the argument is taken as it is.
+// two doubles.
 #include "ir/expand_rules.h"
 
 #include "ir/base/check.h"
@@ -45,6 +50,18 @@ static const uint64_t turn_bits[TURN_WORDS] = {
     0xba208d7d4baed121, 0x3a671c09ad17df90, 0x4e64758e60d4ce7d, 0x272117e2ef7e4a0e,
     0xc7fe25fff7816603, 0xfbcbc462d6829b47, 0xdb4d9fb3c9f2c26d, 0xd3d18fd9a797fa8b,
     0x5d49eeb1faf97c5e, 0xcf41ce7de294a4ba, 0x9afed7ec47e35742, 0x1580cc11bf1edaea,
+};
+
+struct quick {
+    uint8_t flt, sint;
+    double limit;      // |x| up to here
+    double half_pi[3]; // its parts
+    double magic;      // 1.5 * 2^fraction
+};
+static const struct quick quick[2] = {
+    {DT_f32, DT_i32, 0x1p14, {0x1.921fb6p+0, -0x1.777a5cp-25, -0x1.ee59dap-50}, 0x1.8p23},
+    {DT_f64, DT_i64, 0x1p20,
+     {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54, -0x1.f1976b7ed8fbcp-110}, 0x1.8p52},
 };
 
 struct angle {
@@ -152,7 +169,7 @@ reduce64(struct expander *x, val size)
 {
     val bits = x_bitcast(x, DT_u64, size), w[3], first, second;
     val m = x_or(x, x_and(x, bits, u64(x, 0xfffffffffffff)), u64(x, 1ull << 52));
-    // |x| = m 2^(exponent - 1075); below pi / 4 the offset wraps, to no harm.
+    // |x| = m 2^(exponent - 1075)
     val offset = x_sub(x, x_shr(x, bits, u64(x, 52)), u64(x, 1075 - 64));
     pick_bits(x, offset, w);
     multiply(x, m, w, &first, &second);
@@ -170,13 +187,22 @@ reduce64(struct expander *x, val size)
     val r = x_mul(x, hi, tau);
     val r_lo = x_fma(x, hi, tau, x_neg(x, r));
     r_lo = x_fma(x, lo, tau, x_fma(x, hi, tau_lo, r_lo));
-    val near = x_lt(x, size, x_num(x, DT_f64, 0x1.921fb54442d18p-1));
-    val nothing = x_sub(x, size, size); // but NaN for infinity and NaN
     return (struct angle){
-        .r = x_where(x, near, size, r),
-        .r_lo = x_add(x, x_where(x, near, nothing, r_lo), nothing),
-        .quarters = x_bitcast(x, DT_i64, x_where(x, near, u64(x, 0), quarters)),
+        .r = r,
+        .r_lo = x_add(x, r_lo, x_sub(x, size, size)), // NaN for infinity
+        .quarters = x_bitcast(x, DT_i64, quarters),
     };
+}
+
+static struct angle
+reduce_quickly(struct expander *x, const struct quick *f, val size)
+{
+    val magic = x_num(x, f->flt, f->magic);
+    val t = x_fma(x, size, x_num(x, f->flt, 0x1.45f306dc9c883p-1), magic), r = size;
+    val n = x_sub(x, t, magic);
+    for (uint32_t i = 0; i < 3; i++)
+        r = x_fma(x, n, x_num(x, f->flt, -f->half_pi[i]), r);
+    return (struct angle){r, 0, x_bitcast(x, f->sint, t)};
 }
 
 static void
@@ -187,11 +213,17 @@ sin_cos32(struct expander *x, struct angle v, val *sine, val *cosine)
     *cosine = x_fma(x, z, x_poly(x, z, cos32, COUNT(cos32)), x_num(x, DT_f32, 1));
 }
 
-// The cosine adds the rounding error of 1 - z / 2 back in.
+// With r_lo the cosine adds the rounding error of 1 - z / 2 back in.
 static void
 sin_cos64(struct expander *x, struct angle v, val *sine, val *cosine)
 {
     val one = x_num(x, DT_f64, 1), z = x_mul(x, v.r, v.r);
+    if (!v.r_lo) {
+        *sine = x_fma(x, x_mul(x, v.r, z), x_poly(x, z, sin64, COUNT(sin64)), v.r);
+        val p = x_fma(x, x_poly(x, z, cos64, COUNT(cos64)), z, x_num(x, DT_f64, -0.5));
+        *cosine = x_fma(x, z, p, one);
+        return;
+    }
     val half = x_mul(x, z, x_num(x, DT_f64, 0.5)), bow = x_sub(x, one, half);
     val tail = x_fma(x, x_mul(x, v.r, z), x_poly(x, z, sin64, COUNT(sin64)), x_mul(x, v.r_lo, bow));
     *sine = x_add(x, v.r, tail);
@@ -200,22 +232,33 @@ sin_cos64(struct expander *x, struct angle v, val *sine, val *cosine)
     *cosine = x_add(x, bow, x_fma(x, x_neg(x, v.r), v.r_lo, tail));
 }
 
-// sin(a), a quarter turn further on: cos(a). The sign of sin is a's times the half turn's.
+// sin(|a|) of a reduced argument, a quarter turn further on: cos(a).
+static val
+turned(struct expander *x, const struct quick *f, struct angle v, bool quarter_on)
+{
+    uint8_t n = f->sint;
+    val s, c, one = x_num(x, n, 1);
+    (f->flt == DT_f64 ? sin_cos64 : sin_cos32)(x, v, &s, &c);
+    val q = quarter_on ? x_add(x, v.quarters, one) : v.quarters;
+    val odd = x_ne(x, x_and(x, q, one), x_num(x, n, 0));
+    val sign = x_shl(x, x_and(x, q, x_num(x, n, 2)), x_num(x, n, dtype_table[n].bits - 2));
+    return x_bitcast(x, f->flt, x_xor(x, x_bitcast(x, n, x_where(x, odd, c, s)), sign));
+}
+
 static val
 sine(struct expander *x, val a, bool quarter_on)
 {
-    uint8_t t = x_dtype(x, a), n = t == DT_f64 ? DT_i64 : DT_i32;
+    uint8_t t = x_dtype(x, a);
     CHECK(t == DT_f32 || t == DT_f64, "sin and cos take f32 and f64, not %s", dtype_name(t));
-    val size = x_abs(x, a), s, c;
-    struct angle v = t == DT_f64 ? reduce64(x, size) : reduce32(x, size);
-    (t == DT_f64 ? sin_cos64 : sin_cos32)(x, v, &s, &c);
-    val q = quarter_on ? x_add(x, v.quarters, x_num(x, n, 1)) : v.quarters;
-    val odd = x_ne(x, x_and(x, q, x_num(x, n, 1)), x_num(x, n, 0));
-    val sign = x_shl(x, x_and(x, q, x_num(x, n, 2)), x_num(x, n, dtype_table[t].bits - 2));
-    if (!quarter_on)
-        sign = x_xor(x, sign, x_and(x, x_bitcast(x, n, a), x_bitcast(x, n, x_num(x, t, -0.0))));
-    val r = x_bitcast(x, n, x_where(x, odd, c, s));
-    return x_bitcast(x, t, x_xor(x, r, sign));
+    const struct quick *f = &quick[t == DT_f64];
+    val size = x_abs(x, a), large = x_lt(x, x_num(x, t, f->limit), size);
+    struct angle far = t == DT_f64 ? reduce64(x, size) : reduce32(x, size);
+    val r = x_where_rarely(x, large, turned(x, f, far, quarter_on),
+                           turned(x, f, reduce_quickly(x, f, size), quarter_on));
+    if (quarter_on)
+        return r;
+    val sign = x_and(x, x_bitcast(x, f->sint, a), x_bitcast(x, f->sint, x_num(x, t, -0.0)));
+    return x_bitcast(x, t, x_xor(x, x_bitcast(x, f->sint, r), sign));
 }
 
 val

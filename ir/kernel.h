@@ -76,6 +76,10 @@ struct access {
 //                                   the mask is true) the same, and the launch's error is raised
 //   OP_index                        aux: index of kernel.affine: base + sum stride * axis, an i64
 //   OP_result                       aux: accumulator
+//   OP_where                        aux: WHERE_RARELY: a is true for few elements and b is dear, so
+//                                   that emitters compute b where some lane needs it only. A hint
+//                                   of ir/expand.c's: it changes no value.
+enum { WHERE_RARELY = 1 };
 struct inst {
     uint16_t op;
     uint8_t dtype, stage, level;

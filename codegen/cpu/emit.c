@@ -175,7 +175,8 @@ emitter_begin(struct emitter *e, const struct kernel *k, const struct schedule *
 void
 emitter_end(struct emitter *e)
 {
-    str_printf(e->text, "attributes #0 = { nounwind%s }\n!0 = !{i32 1}\n",
+    str_printf(e->text, "attributes #0 = { nounwind%s }\n!0 = !{i32 1}\n"
+               "!1 = !{!\"branch_weights\", i32 1, i32 4000}\n",
                e->target->vec_bytes >= 64 ? " \"prefer-vector-width\"=\"512\"" : "");
     kernel_free_body(&e->kernel);
     vec_free(&e->num_name);

@@ -2,7 +2,8 @@
 //
 // emit_value marks what an instruction needs that no visible scope has yet (operands have smaller
 // numbers, so one pass downwards finds all), then prints the marked ones in order. No recursion:
-// bodies of thousands of instructions are fine. A remembered value of an outer scope counts only if
+// bodies of thousands of instructions are fine. (But the operand that a rare where skips is emitted
+// by a call in its turn: as deep as such operands nest.) A remembered value of an outer scope counts only if
 // no axis that it varies along has been bound anew further in.
 #include "codegen/cpu/emit_parts.h"
 
@@ -207,11 +208,40 @@ compute(struct emitter *e, struct emit_scope *s, uint32_t i)
     }
 }
 
-// Operand numbers of an instruction; 0 where there is none.
+static bool
+is_rare(const struct inst *in)
+{
+    return in->op == OP_where && in->aux == WHERE_RARELY;
+}
+
+// The operands that are computed before an instruction; 0 where there is none.
 static void
 mark_operands(const struct inst *in, bool *need)
 {
-    need[in->a] = need[in->b] = need[in->c] = true;
+    need[in->a] = need[in->c] = true;
+    if (!is_rare(in))
+        need[in->b] = true;
+}
+
+// A rare operand b, in a block of its own: what it needs beyond the scope is remembered in there
+// only.
+static const char *
+emit_rare_where(struct emitter *e, struct emit_scope *s, const struct inst *in)
+{
+    const char *type = emit_type(e, in->dtype, s->lanes), *fast = s->value[in->c];
+    const char *mask = emit_type(e, DT_bool, s->lanes), *before = e->block;
+    const char *any = emit_op(e, "call i1 @llvm.vector.reduce.or.v%ui1(%s %s)", s->lanes, mask,
+                              s->value[in->a]);
+    const char *then = emit_label(e, "rare"), *end = emit_text(e, "%s.end", then);
+    emit_line(e, "br i1 %s, label %%%s, label %%%s, !prof !1", any, then, end);
+    emit_place(e, then);
+    struct emit_scope inside = emit_scope(e, s, s->lanes);
+    const char *slow = emit_value(e, &inside, in->b);
+    const char *mixed = emit_op(e, "select %s %s, %s %s, %s %s", mask, s->value[in->a], type, slow,
+                                type, fast);
+    const char *after = e->block;
+    emit_endif(e, end);
+    return emit_op(e, "phi %s [ %s, %%%s ], [ %s, %%%s ]", type, fast, before, mixed, after);
 }
 
 const char *
@@ -230,7 +260,9 @@ emit_value(struct emitter *e, struct emit_scope *s, uint32_t inst)
     }
     for (uint32_t i = 1; i <= inst; i++)
         if (need[i] && !s->value[i])
-            s->value[i] = compute(e, s, i);
+            s->value[i] = is_rare(&e->kernel.inst.at[i])
+                              ? emit_rare_where(e, s, &e->kernel.inst.at[i])
+                              : compute(e, s, i);
     xfree(need);
     return s->value[inst];
 }
@@ -272,7 +304,8 @@ emit_hoist(struct emitter *e, struct emit_scope *s, const uint32_t *inst, uint32
         const struct inst *in = &k->inst.at[i];
         if (in->op == OP_load && need[i])
             emit_base(e, s, in->aux);
-        if (!need[i] || !have[in->a] || !have[in->b] || !have[in->c] || (e->depends[i] & ~bound))
+        bool b = have[in->b] || is_rare(in);
+        if (!need[i] || !have[in->a] || !b || !have[in->c] || (e->depends[i] & ~bound))
             continue;
         have[i] = in->op == OP_result ? known(e, s, i) != NULL : true;
         if (have[i] && in->op != OP_literal)

@@ -151,6 +151,33 @@ Test(emit_pointwise, vectors_of_256_bits)
     check_row(OP_cast, DT_f64, DT_bf16, &t);
 }
 
+// A dear operand is skipped by vectors that do not need it: sin over arguments of which none, some
+// and most are large, of one that is the same for a whole row, and twice, one inside the other.
+Test(emit_pointwise, rare_operands)
+{
+    static const double limits[] = {100, 3e4, 1e30};
+    struct target targets[] = {host_target(), plain_target(true), plain_target(false)};
+    for (uint32_t i = 0; i < 9; i++)
+        for (uint8_t d = DT_f64; d <= DT_f32; d++) {
+            struct run_options o = {.target = targets[i / 3], .seed = i, .what = "rare operands"};
+            struct kernel k;
+            int64_t extent[2] = {3, 70}, row[2] = {1, 0}, all[2] = {70, 1};
+            kb_begin(&k, extent, 2, 0);
+            double limit = limits[i % 3];
+            uint32_t low = kb_literal(&k, d, -limit), high = kb_literal(&k, d, limit);
+            uint32_t x = kb_load(&k, kb_access(&k, kb_buffer(&k, d, BUF_IN), 0, all), 0);
+            uint32_t y = kb_load(&k, kb_access(&k, kb_buffer(&k, d, BUF_IN), 0, row), 0);
+            uint32_t near = kb_op(&k, OP_clamp, 0, x, low, high);
+            uint32_t in = kb_op(&k, OP_sin, 0, near, 0, 0), out = kb_buffer(&k, d, BUF_OUT);
+            uint32_t twice = kb_op(&k, OP_cos, 0, kb_op(&k, OP_mul, 0, in, high, 0), 0, 0);
+            uint32_t sum = kb_op(&k, OP_add, 0, twice, kb_op(&k, OP_sin, 0, y, 0, 0), 0);
+            kb_store(&k, sum, kb_access(&k, out, 0, all));
+            struct schedule s = scheduled(&k, &o.target);
+            run_scheduled(&k, &s, &o);
+            kernel_free_body(&k);
+        }
+}
+
 // ---- layouts
 
 // out = a + b over two or three axes, each operand with strides of its own.
