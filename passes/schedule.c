@@ -6,6 +6,22 @@
 
 #include "passes/plan.h"
 
+int64_t
+schedule_own_cache(const struct target *t)
+{
+    return t->l2 * (t->units > 1 ? t->units : 1);
+}
+
+// A virtual machine may show a whole processor's cache beside a few of its cores. No processor has
+// much more than 16 MiB for each.
+int64_t
+schedule_shared_cache(const struct target *t)
+{
+    const int64_t most = (int64_t)16 << 20;
+    int64_t ours = most * (t->units > 1 ? t->units : 1);
+    return t->llc < ours ? t->llc : ours;
+}
+
 // Bytes per element of accesses over the whole domain that run along an axis with unit stride.
 static int64_t
 bytes_along(const struct kernel *k, uint32_t axis)

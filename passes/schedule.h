@@ -10,6 +10,12 @@
 // one runs along memory where possible. False: no class takes it; *why says so (enum reason).
 bool schedule_kernel(struct kernel *k, const struct target *t, struct schedule *s, uint8_t *why);
 
+// Bytes that can be expected to stay in the caches that t's cores do not share; and, beside what
+// others keep there, in the last-level cache. What a kernel moves beyond the first is worth asking
+// for ahead of its use, what it writes beyond the second goes past the caches.
+int64_t schedule_own_cache(const struct target *t);
+int64_t schedule_shared_cache(const struct target *t);
+
 // One a class, with the same meaning.
 typedef bool schedule_fn(const struct kernel *k, const struct target *t, struct schedule *s,
                          uint8_t *why);

@@ -13,6 +13,9 @@
 
 static const int64_t byte_weight_percent = 270;
 static const int64_t unit_weight = 240000, grain_weight = 160000;
+// Hardware follows a stream within a page and not far; asking 2 KiB ahead kept more in flight on
+// Granite Rapids than 1 or 8, for two streams and for seven.
+enum { LINES_AHEAD = 32 };
 
 static int64_t
 min64(int64_t a, int64_t b)
@@ -176,10 +179,14 @@ schedule_pointwise(const struct kernel *k, const struct target *t, struct schedu
         return true;
     uint32_t last = k->naxis - 1u;
     int64_t points = kernel_points(k, AXIS_P);
-    s->streaming_store = all_stores_run_along(k, last) && t->llc > 0 && points * c.bytes > t->llc;
+    int64_t bytes = points * c.bytes, shared = schedule_shared_cache(t);
+    s->streaming_store = all_stores_run_along(k, last) && shared > 0 && bytes > shared;
     if (last > 0)
         choose_transpose(k, t, s);
-    s->prefetch = s->transpose && points * c.bytes > t->l2;
+    if (s->transpose)
+        s->prefetch = bytes > t->l2;
+    else
+        s->prefetch = t->l2 > 0 && bytes > schedule_own_cache(t) ? LINES_AHEAD : 0;
     choose_units(k, t, s, max64(1, c.ops + c.bytes * byte_weight_percent / 100));
     return true;
 }

@@ -176,7 +176,7 @@ const char *emit_value(struct emitter *e, struct emit_scope *s, uint32_t inst);
 // what needs them; n = UINT32_MAX: of the whole body. Call it right after binding, before inner
 // loops are opened; again when results become known.
 void emit_hoist(struct emitter *e, struct emit_scope *s, const uint32_t *inst, uint32_t n);
-enum emit_store_flag { EMIT_NONTEMPORAL = 1 }; // only where the address is a multiple of the vector
+enum emit_store_flag { EMIT_NONTEMPORAL = 1 }; // only at a multiple of the vector, or of 64 bytes
 void emit_store(struct emitter *e, struct emit_scope *s, const struct store *st, uint32_t flags);
 // Stores a given value (register type of the access's dtype) instead of the instruction's.
 void emit_store_value(struct emitter *e, struct emit_scope *s, uint32_t access, const char *value,
@@ -185,6 +185,7 @@ void emit_store_value(struct emitter *e, struct emit_scope *s, uint32_t access, 
 const char *emit_address(struct emitter *e, struct emit_scope *s, uint32_t access);
 // Asks for the cache line at ptr, any address; nothing depends on it.
 void emit_prefetch(struct emitter *e, const char *ptr);
+void emit_prefetch_write(struct emitter *e, const char *ptr); // the line will be written
 // One elementwise row on given operands (all n lanes): what emit_value does for a body instruction.
 // dtype: the operands' (where: of b and c).
 const char *emit_row(struct emitter *e, uint16_t op, uint8_t dtype, uint32_t lanes, const char *a,

@@ -335,6 +335,12 @@ emit_prefetch(struct emitter *e, const char *ptr)
     emit_line(e, "call void @llvm.prefetch.p0(ptr %s, i32 0, i32 2, i32 1)", ptr);
 }
 
+void
+emit_prefetch_write(struct emitter *e, const char *ptr)
+{
+    emit_line(e, "call void @llvm.prefetch.p0(ptr %s, i32 1, i32 3, i32 1)", ptr);
+}
+
 // ---- stores
 
 static const char *
@@ -381,7 +387,8 @@ emit_store_value(struct emitter *e, struct emit_scope *s, uint32_t access, const
     const char *mask = s->mask;
     if (shape == CONTIGUOUS || n == 1) {
         bool stream = flags & EMIT_NONTEMPORAL;
-        store_vector(e, x->dtype, n, ptr, v, mask, stream ? size * n : size,
+        uint32_t whole = size * n < 64 ? size * n : 64;
+        store_vector(e, x->dtype, n, ptr, v, mask, stream ? whole : size,
                      stream ? ", !nontemporal !0" : "");
     } else if (shape == REVERSED) {
         const char *low = emit_ptr(e, ptr, emit_text(e, "-%u", n - 1), element(x->dtype));

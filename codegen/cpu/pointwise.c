@@ -22,6 +22,40 @@
 
 // ---- the vector loops along one row
 
+enum { LINE = 64 };
+
+// Asks for what this access reads or writes `prefetch` lines after the group at `s`. Only where
+// what follows in memory is used soon: along rows that are one run, or long ones.
+static void
+ask_ahead(struct emitter *e, struct emit_scope *s, uint32_t axis, uint32_t access, uint32_t unroll,
+          bool write)
+{
+    const struct access *x = &e->kernel.access.at[access];
+    int64_t size = dtype_size(x->dtype), ahead = e->sched->prefetch * LINE;
+    if (x->stride[axis] != 1 || (axis && x->stride[axis - 1] == 0))
+        return;
+    for (int64_t at = 0; at < unroll * e->sched->vec * size; at += LINE) {
+        const char *byte = emit_text(e, "%lld", (long long)(ahead + at));
+        const char *p = emit_ptr(e, emit_address(e, s, access), byte, "i8");
+        if (write)
+            emit_prefetch_write(e, p);
+        else
+            emit_prefetch(e, p);
+    }
+}
+
+static void
+ask_ahead_of_group(struct emitter *e, struct emit_scope *s, uint32_t axis, uint32_t unroll,
+                   uint32_t flags)
+{
+    const struct kernel *k = &e->kernel;
+    for (uint32_t i = 1; i < k->inst.n; i++)
+        if (k->inst.at[i].op == OP_load && !k->inst.at[i].a)
+            ask_ahead(e, s, axis, k->inst.at[i].aux, unroll, false);
+    for (uint32_t i = 0; i < k->store.n && !(flags & EMIT_NONTEMPORAL); i++)
+        ask_ahead(e, s, axis, k->store.at[i].access, unroll, true);
+}
+
 static void
 emit_group(struct emitter *e, struct emit_scope *row, uint32_t axis, const char *index,
            uint32_t unroll, const char *mask, uint32_t flags)
@@ -33,9 +67,12 @@ emit_group(struct emitter *e, struct emit_scope *row, uint32_t axis, const char 
         s[u] = emit_scope(e, row, lanes);
         emit_bind(&s[u], axis, EMIT_LANES, emit_add(e, index, emit_text(e, "%u", u * lanes)));
         s[u].mask = mask;
+    }
+    if (e->sched->prefetch && !e->sched->transpose && unroll == e->sched->unroll && !mask)
+        ask_ahead_of_group(e, &s[0], axis, unroll, flags);
+    for (uint32_t u = 0; u < unroll; u++)
         for (uint32_t i = 0; i < nstore; i++)
             value[u * nstore + i] = emit_value(e, &s[u], e->kernel.store.at[i].value);
-    }
     for (uint32_t i = 0; i < nstore; i++)
         for (uint32_t u = 0; u < unroll; u++)
             emit_store_value(e, &s[u], e->kernel.store.at[i].access, value[u * nstore + i], flags);
@@ -52,22 +89,114 @@ emit_groups(struct emitter *e, struct emit_scope *row, uint32_t axis, const char
     emit_loop_close(e, &l, NULL);
 }
 
+// The number of `left` elements at `at` that do not fill a vector, under a mask, if any.
+static void
+emit_partial(struct emitter *e, struct emit_scope *row, uint32_t axis, const char *at,
+             const char *left)
+{
+    const char *end = emit_if(e, emit_op(e, "icmp sgt i64 %s, 0", left));
+    emit_group(e, row, axis, at, 1, emit_tail_mask(e, e->sched->vec, left), 0);
+    emit_endif(e, end);
+}
+
+// The address of a store at element `at` of the axis, as an i64.
+static const char *
+store_address(struct emitter *e, struct emit_scope *row, uint32_t axis, const char *at, uint32_t i)
+{
+    struct emit_scope s = emit_scope(e, row, 1);
+    emit_bind(&s, axis, EMIT_UNIFORM, at);
+    return emit_op(e, "ptrtoint ptr %s to i64",
+                   emit_address(e, &s, e->kernel.store.at[i].access));
+}
+
+static uint32_t
+stream_alignment(const struct emitter *e, uint32_t store)
+{
+    uint8_t dtype = e->kernel.access.at[e->kernel.store.at[store].access].dtype;
+    uint32_t bytes = dtype_size(dtype) * e->sched->vec;
+    return bytes < LINE ? bytes : LINE;
+}
+
 // i1: every store's address at `from` is a multiple of what a streaming store needs.
 static const char *
 all_aligned(struct emitter *e, struct emit_scope *row, uint32_t axis, const char *from)
 {
-    struct emit_scope at = emit_scope(e, row, 1);
-    emit_bind(&at, axis, EMIT_UNIFORM, from);
     const char *low = NULL;
     for (uint32_t i = 0; i < e->kernel.store.n; i++) {
-        const struct access *x = &e->kernel.access.at[e->kernel.store.at[i].access];
-        uint32_t bytes = dtype_size(x->dtype) * e->sched->vec;
-        const char *p = emit_op(e, "ptrtoint ptr %s to i64",
-                                emit_address(e, &at, e->kernel.store.at[i].access));
-        const char *bits = emit_op(e, "and i64 %s, %u", p, (bytes < 64 ? bytes : 64) - 1);
+        const char *bits = emit_op(e, "and i64 %s, %u", store_address(e, row, axis, from, i),
+                                   stream_alignment(e, i) - 1);
         low = low ? emit_op(e, "or i64 %s, %s", low, bits) : bits;
     }
     return emit_op(e, "icmp eq i64 %s, 0", low);
+}
+
+// Elements from `from` to where the first store may stream, at most `total`: less than a vector.
+static const char *
+head_length(struct emitter *e, struct emit_scope *row, uint32_t axis, const char *from,
+            const char *total)
+{
+    uint8_t dtype = e->kernel.access.at[e->kernel.store.at[0].access].dtype;
+    const char *below = emit_op(e, "sub i64 0, %s", store_address(e, row, axis, from, 0));
+    const char *bytes = emit_op(e, "and i64 %s, %u", below, stream_alignment(e, 0) - 1);
+    return emit_min(e, emit_op(e, "udiv i64 %s, %u", bytes, dtype_size(dtype)), total);
+}
+
+// Groups from `from` to `mid`, around the caches if addresses allow.
+static void
+emit_groups_streaming(struct emitter *e, struct emit_scope *row, uint32_t axis, const char *from,
+                      const char *mid)
+{
+    const char *plain = emit_label(e, "plain"), *rest = emit_label(e, "rest");
+    const char *stream = emit_label(e, "stream");
+    emit_branch(e, all_aligned(e, row, axis, from), stream, plain);
+    emit_place(e, stream);
+    emit_groups(e, row, axis, from, mid, e->sched->unroll, EMIT_NONTEMPORAL);
+    emit_jump(e, rest);
+    emit_place(e, plain);
+    emit_groups(e, row, axis, from, mid, e->sched->unroll, 0);
+    emit_jump(e, rest);
+    emit_place(e, rest);
+}
+
+struct span { // [from, to) of the last axis: groups to mid, vectors to end, less than a vector
+    const char *from, *to, *mid, *end;
+};
+
+static struct span
+divide(struct emitter *e, const char *from, const char *to)
+{
+    uint32_t lanes = e->sched->vec;
+    struct span p = {from, to, NULL, NULL};
+    const char *total = emit_op(e, "sub nsw i64 %s, %s", to, from);
+    p.mid = emit_add(e, from, emit_op(e, "and i64 %s, -%u", total, lanes * e->sched->unroll));
+    p.end = p.mid;
+    if (e->sched->unroll > 1)
+        p.end = emit_add(e, from, emit_op(e, "and i64 %s, -%u", total, lanes));
+    return p;
+}
+
+// What is left before and behind whole vectors takes turns in one copy of the body.
+static void
+emit_streamed_range(struct emitter *e, struct emit_scope *row, uint32_t axis, const char *from,
+                    const char *to)
+{
+    const char *total = emit_op(e, "sub nsw i64 %s, %s", to, from);
+    const char *head = head_length(e, row, axis, from, total);
+    struct span p = divide(e, emit_add(e, from, head), to);
+    const char *behind = emit_op(e, "sub nsw i64 %s, %s", to, p.end);
+    struct emit_loop l;
+    emit_loop_open(e, &l, "0", "2", "1");
+    emit_loop_body(e, &l);
+    const char *first = emit_op(e, "icmp eq i64 %s, 0", l.index);
+    const char *at = emit_op(e, "select i1 %s, i64 %s, i64 %s", first, from, p.end);
+    emit_partial(e, row, axis, at,
+                 emit_op(e, "select i1 %s, i64 %s, i64 %s", first, head, behind));
+    const char *done = emit_if(e, first);
+    emit_groups_streaming(e, row, axis, p.from, p.mid);
+    if (e->sched->unroll > 1)
+        emit_groups(e, row, axis, p.mid, p.end, 1, 0);
+    emit_endif(e, done);
+    emit_loop_close(e, &l, NULL);
 }
 
 // Elements [from, to) of the last axis, on the point of the others that `row` binds.
@@ -75,33 +204,15 @@ static void
 emit_row_range(struct emitter *e, struct emit_scope *row, uint32_t axis, const char *from,
                const char *to)
 {
-    uint32_t lanes = e->sched->vec, step = lanes * e->sched->unroll;
-    const char *total = emit_op(e, "sub nsw i64 %s, %s", to, from);
-    const char *whole = emit_op(e, "and i64 %s, -%u", total, step);
-    const char *mid = emit_add(e, from, whole);
     if (e->sched->streaming_store) {
-        const char *plain = emit_label(e, "plain"), *rest = emit_label(e, "rest");
-        const char *stream = emit_label(e, "stream");
-        emit_branch(e, all_aligned(e, row, axis, from), stream, plain);
-        emit_place(e, stream);
-        emit_groups(e, row, axis, from, mid, e->sched->unroll, EMIT_NONTEMPORAL);
-        emit_jump(e, rest);
-        emit_place(e, plain);
-        emit_groups(e, row, axis, from, mid, e->sched->unroll, 0);
-        emit_jump(e, rest);
-        emit_place(e, rest);
-    } else {
-        emit_groups(e, row, axis, from, mid, e->sched->unroll, 0);
+        emit_streamed_range(e, row, axis, from, to);
+        return;
     }
-    if (e->sched->unroll > 1) {
-        const char *end = emit_add(e, from, emit_op(e, "and i64 %s, -%u", total, lanes));
-        emit_groups(e, row, axis, mid, end, 1, 0);
-        mid = end;
-    }
-    const char *end = emit_if(e, emit_op(e, "icmp slt i64 %s, %s", mid, to));
-    const char *left = emit_op(e, "sub nsw i64 %s, %s", to, mid);
-    emit_group(e, row, axis, mid, 1, emit_tail_mask(e, lanes, left), 0);
-    emit_endif(e, end);
+    struct span p = divide(e, from, to);
+    emit_groups(e, row, axis, from, p.mid, e->sched->unroll, 0);
+    if (e->sched->unroll > 1)
+        emit_groups(e, row, axis, p.mid, p.end, 1, 0);
+    emit_partial(e, row, axis, p.end, emit_op(e, "sub nsw i64 %s, %s", to, p.end));
 }
 
 // ---- units
@@ -273,7 +384,7 @@ read_tile(struct emitter *e, struct emit_scope *s, uint32_t inst, void *user)
         return NULL;
     uint8_t dtype = e->kernel.inst.at[inst].dtype;
     const char *column = emit_op(e, "sub nsw i64 %s, %s", s->axis[t->last].value, t->column0);
-    return emit_load_raw(e, dtype, s->lanes, tile_address(e, t, inst, t->row, column), NULL,
+    return emit_load_raw(e, dtype, s->lanes, tile_address(e, t, inst, t->row, column), s->mask,
                          dtype_size(dtype));
 }
 

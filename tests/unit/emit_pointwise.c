@@ -201,6 +201,8 @@ check_layout(const int64_t *extent, uint32_t n, const int64_t *sa, const int64_t
     kb_store(&k, sum, kb_access(&k, out, 0, so));
     struct schedule s = scheduled(&k, &o.target);
     s.streaming_store = streaming != 0;
+    if (!s.transpose && n && streaming)
+        s.prefetch = 3;
     run_scheduled(&k, &s, &o);
     kernel_free_body(&k);
 }
@@ -259,6 +261,38 @@ Test(emit_pointwise, axes_that_do_not_merge)
                  DT_f32, 0, "no rows");
     check_layout((int64_t[]){7, 0}, 2, (int64_t[]){0, 1}, (int64_t[]){0, 1}, (int64_t[]){0, 1}, 0,
                  DT_f32, 0, "no columns");
+}
+
+// Two outputs, one `apart` elements later in its buffer: streamed where both can be aligned. Odd
+// lengths begin anywhere, for buffers end at a page.
+static void
+check_two_outputs(int64_t n, int64_t apart, uint8_t second)
+{
+    struct run_options o = {.target = host_target(), .seed = (uint64_t)n, .what = "two outputs"};
+    struct kernel k;
+    kb_begin(&k, &n, 1, 0);
+    uint32_t in = kb_buffer(&k, DT_f32, BUF_IN);
+    uint32_t out[] = {kb_buffer(&k, DT_f32, BUF_OUT), kb_buffer(&k, second, BUF_OUT)};
+    uint32_t x = kb_load(&k, kb_access(&k, in, 0, (int64_t[]){1}), 0);
+    kb_store(&k, kb_op(&k, OP_neg, 0, x, 0, 0), kb_access(&k, out[0], 0, (int64_t[]){1}));
+    uint32_t y = kb_op(&k, OP_add, 0, x, x, 0);
+    y = second == DT_f32 ? y : kb_op(&k, OP_cast, second, y, 0, 0);
+    kb_store(&k, y, kb_access(&k, out[1], apart, (int64_t[]){1}));
+    struct schedule s = scheduled(&k, &o.target);
+    s.streaming_store = true;
+    s.prefetch = 32;
+    run_scheduled(&k, &s, &o);
+    kernel_free_body(&k);
+}
+
+Test(emit_pointwise, streaming_stores)
+{
+    for (int64_t n = 1; n < 300; n += n < 20 ? 1 : 37) {
+        check_two_outputs(n, 0, DT_f32);
+        check_two_outputs(n, 1, DT_f32);
+        check_two_outputs(n, 0, DT_f64);
+        check_two_outputs(n, 0, DT_bf16);
+    }
 }
 
 // ---- masks, gathers, positions
