@@ -131,6 +131,20 @@ x_poly(struct expander *x, val z, const double *c, uint32_t n)
     return p;
 }
 
+val
+x_poly_by_pairs(struct expander *x, val z, val z2, const double *c, uint32_t n)
+{
+    uint8_t dtype = x_dtype(x, z);
+    val p = 0;
+    for (uint32_t i = (n - 1) / 2 + 1; i-- > 0;) {
+        val pair = x_num(x, dtype, c[2 * i]);
+        if (2 * i + 1 < n)
+            pair = x_fma(x, x_num(x, dtype, c[2 * i + 1]), z, pair);
+        p = p ? x_fma(x, p, z2, pair) : pair;
+    }
+    return p;
+}
+
 static val
 rewrite(struct expander *x, const struct inst *in)
 {

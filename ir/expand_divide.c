@@ -7,6 +7,10 @@
 //
 // Floats: NumPy's divmod. The remainder is C's exact fmod, moved to b's side; the quotient is
 // computed from it as (a - fmod) / b, which is within rounding of an integer, and snapped to that.
+//
+// x_rough_inverse: the bits of d subtracted from a constant are a guess of 1 / d's, some percent off
+// (the exponent is negated, the fraction bent straight). A step y (1 + e + e^2 + e^3) with
+// e = 1 - d y raises the relative error to its fourth power, y (1 + e) to its second.
 #include "ir/expand_rules.h"
 
 struct division {
@@ -16,6 +20,26 @@ struct division {
     val quotient;   // truncated
     val remainder;  // its sign is a's
 };
+
+val
+x_rough_inverse(struct expander *x, val d)
+{
+    bool wide = x_dtype(x, d) == DT_f64;
+    uint8_t t = x_dtype(x, d), n = wide ? DT_i64 : DT_i32;
+    val minus_d = x_neg(x, d), one = x_num(x, t, 1);
+    val guess = x_bits(x, n, wide ? 0x7fde623822fc16e6 : 0x7ef311c3);
+    val y = x_bitcast(x, t, x_sub(x, guess, x_bitcast(x, n, d)));
+    val e = x_fma(x, minus_d, y, one);
+    y = x_fma(x, y, x_fma(x, e, x_fma(x, e, e, e), e), y);
+    return wide ? x_fma(x, y, x_fma(x, minus_d, y, one), y) : y;
+}
+
+val
+x_inverse(struct expander *x, val d)
+{
+    val y = x_rough_inverse(x, d);
+    return x_fma(x, y, x_fma(x, x_neg(x, d), y, x_num(x, x_dtype(x, d), 1)), y);
+}
 
 static struct division
 divide(struct expander *x, val a, val b)

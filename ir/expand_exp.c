@@ -3,11 +3,12 @@
 // exp(x) = 2^n exp(r), n = round(x / ln 2), r = x - n ln 2 in two fma steps (Cody, Waite 1980), so
 // that |r| <= ln 2 / 2. The rounding is an addition: t = fma(x, log2 e, M) with M = 1.5 * 2^23 (or
 // 2^52) leaves n in t's low bits, and n = t - M is exact. M also contains an exponent bias, so that
-// shifting t's bits to the exponent's place is 2^n as a float. exp reaches beyond the exponents
-// that one factor can have in both directions: half of the extreme scale (2^64, 2^-64) is moved to
-// a second factor, chosen by the sign of x; the last multiplication overflows to infinity and
-// rounds into the denormals by itself. Arguments are first limited to where the result is infinity
-// or 0 anyway. A NaN passes both limits and every multiplication.
+// shifting t's bits to the exponent's place is 2^n as a float. Where the result is normal that is
+// all, and where x is so low that it is 0, it is chosen (masks are often -inf). The rest is a rare
+// operand (x_where_rarely): exp reaches beyond the exponents that one factor can have in both
+// directions, so half of the extreme scale (2^64, 2^-64) is moved to a second factor, chosen by the
+// sign of x; the last multiplication overflows to infinity and rounds into the denormals by itself.
+// A NaN passes every multiplication.
 //
 // The polynomials are minimax fits of the relative error of the function (ir/fit_polynomials.py):
 //   exp(r) = 1 + r + r^2 P(r)             f32: degree 4, 2^-28.2     f64: degree 10, 2^-63.6
@@ -15,10 +16,13 @@
 //   log(erfc(x)) = x (slope + P(x)), for  f32: x <= 4, 2^-27.8       f64: x <= 6, 2^-59.7
 //
 // sigmoid(x) = 1 / (1 + exp(-x)); the sum is (2^n + 1) + (2^n expm1(r) + what 2^n + 1 loses).
-// Everything is scaled by 2^-64 (2^-512), which leaves room for 1 / exp(-x) to become a denormal.
+// Where 1 / exp(-x) may become a denormal, in a rare operand again, everything is scaled by 2^-64
+// (2^-512), and divided: elsewhere Newton's steps are cheaper (x_inverse).
 //
-// tanh(x) = t / (t + 2) with t = expm1(2 |x|) = 2^n expm1(r) + (2^n - 1): no cancellation near 0,
-// and 1 where t + 2 rounds to t. What t + 2 loses is put back into the quotient's last step.
+// tanh(x) = t / (t + 1) with t = expm1(2 |x|) / 2 = 2^n expm1(r) / 2 + (2^n - 1) / 2: no cancellation
+// near 0, and 1 where t + 1 rounds to t. The rest of the quotient is taken as t - q - t q: so what
+// the sum t + 1 loses is not lost, and for large t, where t - q rounds, t's own error does not count.
+// Nor does it matter there that n ln 2 is subtracted in one step only; for erf the same.
 //
 // erf(x) = 1 - erfc(x) = -expm1(log erfc x). log erfc is smooth on the whole axis (erfc's zeros are
 // off it, the nearest ones at -1.35 +- 1.99 i), and the error allowed to Q grows like exp(x^2), so
@@ -36,6 +40,7 @@ struct exp_format {
     double bias;            // of the exponent
     double half_scale_log2; // half of the extreme scale
     double low, high;       // beyond: exp is 0, infinity
+    double near;            // exp(-near) and exp(near) are normal
     double ln2_hi, ln2_lo;
     double tanh_limit, erf_limit; // beyond: 1
     double erf_slope;             // erf_poly[0] is what it lacks
@@ -45,7 +50,7 @@ struct exp_format {
 
 static const struct exp_format formats[2] = {
     {.flt = DT_f32, .sint = DT_i32, .fraction = 23, .magic = 0x1.8p23, .bias = 127,
-     .half_scale_log2 = 64, .low = -104, .high = 89,
+     .half_scale_log2 = 64, .low = -104, .high = 89, .near = 87,
      .ln2_hi = 0x1.62e43p-1, .ln2_lo = -0x1.05c61p-29,
      .tanh_limit = 10, .erf_limit = 4,
      .erf_slope = -0x1.20dd76p0,
@@ -61,7 +66,7 @@ static const struct exp_format formats[2] = {
      },
      .nerf = 9},
     {.flt = DT_f64, .sint = DT_i64, .fraction = 52, .magic = 0x1.8p52, .bias = 1023,
-     .half_scale_log2 = 512, .low = -746, .high = 710,
+     .half_scale_log2 = 512, .low = -746, .high = 710, .near = 708,
      .ln2_hi = 0x1.62e42fefa39efp-1, .ln2_lo = 0x1.abc9e3b39803fp-56,
      .tanh_limit = 20, .erf_limit = 6,
      .erf_slope = -0x1.20dd750429b6dp0,
@@ -113,20 +118,45 @@ most(struct expander *x, val a, double limit)
     return x_where(x, x_lt(x, a, l), l, a);
 }
 
-// a = n ln 2 + r, and 2^(n + shift) as a float, where magic contains shift and the bias.
+// times a = n ln 2 + times r, and 2^(n + shift) as a float, where magic contains shift and the bias.
 struct reduced {
-    val r, scale;
+    val r, n, scale;
 };
+
+static struct reduced
+reduce_roughly(struct expander *x, const struct exp_format *f, val a, double times, val magic)
+{
+    val t = x_fma(x, a, x_num(x, f->flt, times * 0x1.71547652b82fep0), magic);
+    val n = x_sub(x, t, magic), r = x_fma(x, n, x_num(x, f->flt, -f->ln2_hi / times), a);
+    val exponent = x_shl(x, x_bitcast(x, f->sint, t), x_num(x, f->sint, f->fraction));
+    return (struct reduced){r, n, x_bitcast(x, f->flt, exponent)};
+}
 
 static struct reduced
 reduce(struct expander *x, const struct exp_format *f, val a, val magic)
 {
-    val t = x_fma(x, a, x_num(x, f->flt, 0x1.71547652b82fep0), magic);
-    val n = x_sub(x, t, magic);
-    val r = x_fma(x, n, x_num(x, f->flt, -f->ln2_hi), a);
-    r = x_fma(x, n, x_num(x, f->flt, -f->ln2_lo), r);
-    val exponent = x_shl(x, x_bitcast(x, f->sint, t), x_num(x, f->sint, f->fraction));
-    return (struct reduced){r, x_bitcast(x, f->flt, exponent)};
+    struct reduced v = reduce_roughly(x, f, a, 1, magic);
+    v.r = x_fma(x, v.n, x_num(x, f->flt, -f->ln2_lo), v.r);
+    return v;
+}
+
+static val
+exp_reduced(struct expander *x, const struct exp_format *f, struct reduced v)
+{
+    val p = x_poly(x, v.r, f->exp_poly, f->nexp), one = x_num(x, f->flt, 1);
+    return x_mul(x, x_fma(x, x_fma(x, p, v.r, one), v.r, one), v.scale);
+}
+
+static val
+exp_anywhere(struct expander *x, const struct exp_format *f, val a)
+{
+    double middle = f->magic + f->bias, half = f->half_scale_log2;
+    val negative = x_lt(x, a, x_num(x, f->flt, 0));
+    val magic = x_where(x, negative, x_num(x, f->flt, middle + half),
+                        x_num(x, f->flt, middle - half));
+    val factor = x_where(x, negative, x_num(x, f->flt, exp2(-half)), x_num(x, f->flt, exp2(half)));
+    struct reduced v = reduce(x, f, least(x, most(x, a, f->low), f->high), magic);
+    return x_mul(x, exp_reduced(x, f, v), factor);
 }
 
 val
@@ -134,15 +164,22 @@ expand_exp(struct expander *x, val a, val b, val c)
 {
     (void)b, (void)c;
     const struct exp_format *f = format_of(x, a);
-    double middle = f->magic + f->bias, half = f->half_scale_log2;
-    val negative = x_lt(x, a, x_num(x, f->flt, 0)), one = x_num(x, f->flt, 1);
-    val magic = x_where(x, negative, x_num(x, f->flt, middle + half),
-                        x_num(x, f->flt, middle - half));
-    val factor = x_where(x, negative, x_num(x, f->flt, exp2(-half)), x_num(x, f->flt, exp2(half)));
-    struct reduced v = reduce(x, f, least(x, most(x, a, f->low), f->high), magic);
-    val p = x_poly(x, v.r, f->exp_poly, f->nexp);
-    p = x_fma(x, x_fma(x, p, v.r, one), v.r, one);
-    return x_mul(x, x_mul(x, p, v.scale), factor);
+    val low = x_num(x, f->flt, f->low), gone = x_lt(x, a, low);
+    val far = x_lt(x, x_num(x, f->flt, f->near), x_abs(x, a));
+    struct reduced v = reduce(x, f, a, x_num(x, f->flt, f->magic + f->bias));
+    val near = x_where(x, gone, x_num(x, f->flt, 0), exp_reduced(x, f, v));
+    return x_where_rarely(x, x_and(x, far, x_op(x, OP_le, low, a, 0)), exp_anywhere(x, f, a), near);
+}
+
+// 1 + exp(a), everything scaled by one = 2^-half.
+static val
+one_and_exp(struct expander *x, const struct exp_format *f, val a, double half, val one)
+{
+    struct reduced v = reduce(x, f, a, x_num(x, f->flt, f->magic + f->bias - half));
+    val r2 = x_mul(x, v.r, v.r), p = x_poly_by_pairs(x, v.r, r2, f->expm1_poly, f->nexpm1);
+    val expm1 = x_fma(x, p, r2, v.r);
+    val sum = x_add(x, v.scale, one), lost = x_sub(x, one, x_sub(x, sum, v.scale));
+    return x_add(x, sum, x_fma(x, v.scale, expm1, lost));
 }
 
 val
@@ -151,21 +188,23 @@ expand_sigmoid(struct expander *x, val a, val b, val c)
     (void)b, (void)c;
     const struct exp_format *f = format_of(x, a);
     double half = f->half_scale_log2;
-    val limited = least(x, most(x, x_neg(x, a), -2 * f->tanh_limit), -f->low);
-    struct reduced v = reduce(x, f, limited, x_num(x, f->flt, f->magic + f->bias - half));
-    val p = x_poly(x, v.r, f->expm1_poly, f->nexpm1), one = x_num(x, f->flt, exp2(-half));
-    val expm1 = x_fma(x, p, x_mul(x, v.r, v.r), v.r);
-    val sum = x_add(x, v.scale, one), lost = x_sub(x, one, x_sub(x, sum, v.scale));
-    return x_div(x, one, x_add(x, sum, x_fma(x, v.scale, expm1, lost)));
+    val back = most(x, x_neg(x, a), -2 * f->tanh_limit), small = x_num(x, f->flt, exp2(-half));
+    val far = x_lt(x, a, x_num(x, f->flt, -f->near));
+    val sum = one_and_exp(x, f, least(x, back, -f->low), half, small);
+    return x_where_rarely(x, far, x_div(x, small, sum),
+                          x_inverse(x, one_and_exp(x, f, back, 0, x_num(x, f->flt, 1))));
 }
 
-// scale * expm1(r) + start, where start is scale - 1, or both are negated. start + scale * r is
-// exact where they cancel, so that the sum is rounded but once there.
+// scale * expm1(times r) / times + start, where start + scale r is exact where it cancels, so that
+// the sum is rounded but once there.
 static val
-expm1_from(struct expander *x, const struct exp_format *f, val r, val scale, val start)
+expm1_from(struct expander *x, const struct exp_format *f, struct reduced v, double times, val start)
 {
-    val p = x_poly(x, r, f->expm1_poly, f->nexpm1);
-    return x_fma(x, p, x_mul(x, x_mul(x, r, r), scale), x_fma(x, scale, r, start));
+    double c[sizeof f->expm1_poly / sizeof *f->expm1_poly];
+    for (uint32_t i = 0; i < f->nexpm1; i++)
+        c[i] = f->expm1_poly[i] * pow(times, i + 1);
+    val r2 = x_mul(x, v.r, v.r), p = x_poly_by_pairs(x, v.r, r2, c, f->nexpm1);
+    return x_fma(x, p, x_mul(x, r2, v.scale), x_fma(x, v.scale, v.r, start));
 }
 
 val
@@ -173,13 +212,11 @@ expand_tanh(struct expander *x, val a, val b, val c)
 {
     (void)b, (void)c;
     const struct exp_format *f = format_of(x, a);
-    val size = least(x, x_abs(x, a), f->tanh_limit), one = x_num(x, f->flt, 1);
-    val two = x_num(x, f->flt, 2), magic = x_num(x, f->flt, f->magic + f->bias);
-    struct reduced v = reduce(x, f, x_add(x, size, size), magic);
-    val t = expm1_from(x, f, v.r, v.scale, x_sub(x, v.scale, one));
-    val d = x_add(x, t, two), lost = x_sub(x, t, x_sub(x, d, two));
-    val inverse = x_div(x, one, d), q = x_mul(x, t, inverse), minus_q = x_neg(x, q);
-    val rest = x_fma(x, minus_q, lost, x_fma(x, minus_q, d, t));
+    val size = least(x, x_abs(x, a), f->tanh_limit), half = x_num(x, f->flt, 0.5);
+    struct reduced v = reduce_roughly(x, f, size, 2, x_num(x, f->flt, f->magic + f->bias));
+    val t = expm1_from(x, f, v, 2, x_fma(x, v.scale, half, x_neg(x, half)));
+    val inverse = x_rough_inverse(x, x_add(x, t, x_num(x, f->flt, 1))), q = x_mul(x, t, inverse);
+    val rest = x_fma(x, x_neg(x, q), t, x_sub(x, t, q));
     return x_copysign(x, x_fma(x, rest, inverse, q), a);
 }
 
@@ -189,9 +226,12 @@ expand_erf(struct expander *x, val a, val b, val c)
     (void)b, (void)c;
     const struct exp_format *f = format_of(x, a);
     val size = least(x, x_abs(x, a), f->erf_limit), one = x_num(x, f->flt, 1);
-    val rest = x_mul(x, size, x_poly(x, size, f->erf_poly, f->nerf));
+    val square = x_mul(x, size, size);
+    val rest = x_mul(x, size, x_poly_by_pairs(x, size, square, f->erf_poly, f->nerf));
     val log_erfc = x_fma(x, size, x_num(x, f->flt, f->erf_slope), rest);
-    struct reduced v = reduce(x, f, log_erfc, x_num(x, f->flt, f->magic + f->bias));
-    val r = expm1_from(x, f, v.r, x_neg(x, v.scale), x_sub(x, one, v.scale));
-    return x_copysign(x, r, a);
+    val magic = x_num(x, f->flt, f->magic + f->bias);
+    struct reduced v = reduce_roughly(x, f, log_erfc, 1, magic);
+    val start = x_sub(x, one, v.scale);
+    v.scale = x_neg(x, v.scale);
+    return x_copysign(x, expm1_from(x, f, v, 1, start), a);
 }

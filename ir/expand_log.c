@@ -1,14 +1,15 @@
 // expand_log.c: log, for f32 and f64.
 //
 // x = 2^k m with sqrt(1/2) <= m < sqrt(2): integer arithmetic on the bits, moved by those of
-// sqrt(1/2), gives k and m at once. Denormals are scaled up by a power of two before and k is
+// sqrt(1/2), gives k and m at once. Denormals are scaled up by a power of two before, and k is
 // corrected. f = m - 1 is exact and log x = k ln 2 + log(1 + f); ln 2 is split so that k times its
-// upper part is exact, and near 1 (k = 0) nothing cancels.
+// upper part is exact, and near 1 (k = 0) nothing cancels. Denormals, zero, negative arguments,
+// infinity and NaN are a rare operand (x_where_rarely); an unsigned comparison of the bits finds
+// them all.
 //   f32: log(1 + f) = f + f^2 P(f), degree 8, relative error 2^-26.1
 //   f64: with s = f / (2 + f), log(1 + f) = 2 atanh(s) = 2 s + s^3 P(s^2), degree 6, 2^-59.5; as
 //        2 s = f - s f, it is f - (f^2/2 - s (f^2/2 + s^2 P)), where the leading f is exact
 //        (the scheme of Sun's fdlibm, K. C. Ng 1993). Both fits: ir/fit_polynomials.py.
-// Zero, negative arguments, infinity and NaN are chosen at the end.
 #include "ir/expand_rules.h"
 
 #include "ir/base/check.h"
@@ -40,21 +41,22 @@ struct parts {
     val k, f; // as floats
 };
 
+// The parts of a 2^more; a is normal.
 static struct parts
-split(struct expander *x, const struct log_format *t, val a)
+split(struct expander *x, const struct log_format *t, val a, val more)
 {
-    val small = x_lt(x, a, x_num(x, t->flt, t->least_normal));
-    val normal = x_where(x, small, x_mul(x, a, x_num(x, t->flt, exp2(t->scale_log2))), a);
     val offset = x_bits(x, t->sint, (uint64_t)t->sqrt_half);
-    val bits = x_sub(x, x_bitcast(x, t->sint, normal), offset);
+    val bits = x_sub(x, x_bitcast(x, t->sint, a), offset);
     val exponent = x_shr(x, bits, x_num(x, t->sint, t->fraction));
     val fraction = x_and(x, bits, x_bits(x, t->sint, (uint64_t)t->fraction_mask));
     val m = x_bitcast(x, t->flt, x_add(x, fraction, offset));
-    // Integer to float by adding it to the bits of 1.5 * 2^fraction.
-    val magic = x_num(x, t->flt, ldexp(1.5, t->fraction));
-    val k = x_bitcast(x, t->flt, x_add(x, exponent, x_bitcast(x, t->sint, magic)));
-    val shift = x_where(x, small, x_num(x, t->flt, ldexp(1.5, t->fraction) + t->scale_log2), magic);
-    return (struct parts){x_sub(x, k, shift), x_sub(x, m, x_num(x, t->flt, 1))};
+    val f = x_sub(x, m, x_num(x, t->flt, 1));
+    if (t->flt == DT_f32)
+        return (struct parts){x_cast(x, DT_f32, x_add(x, exponent, more)), f};
+    // Few processors convert 64-bit integers: added to the bits of 1.5 * 2^52 it is a float.
+    val magic = x_num(x, t->flt, 0x1.8p52);
+    val k = x_add(x, x_add(x, exponent, more), x_bitcast(x, t->sint, magic));
+    return (struct parts){x_sub(x, x_bitcast(x, t->flt, k), magic), f};
 }
 
 // k ln 2 + log(1 + f)
@@ -63,15 +65,30 @@ log_small(struct expander *x, const struct log_format *t, struct parts v)
 {
     val hi = x_num(x, t->flt, t->ln2_hi), lo = x_num(x, t->flt, t->ln2_lo);
     if (t->flt == DT_f32) {
-        val p = x_poly(x, v.f, poly32, sizeof poly32 / sizeof *poly32);
-        val tail = x_fma(x, x_mul(x, v.f, v.f), p, x_mul(x, v.k, lo));
+        val f2 = x_mul(x, v.f, v.f);
+        val p = x_poly_by_pairs(x, v.f, f2, poly32, sizeof poly32 / sizeof *poly32);
+        val tail = x_fma(x, f2, p, x_mul(x, v.k, lo));
         return x_fma(x, v.k, hi, x_add(x, v.f, tail));
     }
-    val s = x_div(x, v.f, x_add(x, v.f, x_num(x, t->flt, 2))), z = x_mul(x, s, s);
-    val p = x_mul(x, z, x_poly(x, z, poly64, sizeof poly64 / sizeof *poly64));
+    val d = x_add(x, v.f, x_num(x, t->flt, 2)), y = x_rough_inverse(x, d), q = x_mul(x, v.f, y);
+    val s = x_fma(x, x_fma(x, x_neg(x, q), d, v.f), y, q), z = x_mul(x, s, s);
+    val p = x_poly_by_pairs(x, z, x_mul(x, z, z), poly64, sizeof poly64 / sizeof *poly64);
+    p = x_mul(x, z, p);
     val half = x_mul(x, x_mul(x, v.f, v.f), x_num(x, t->flt, 0.5));
     val tail = x_fma(x, s, x_add(x, half, p), x_mul(x, v.k, lo));
     return x_fma(x, v.k, hi, x_sub(x, v.f, x_sub(x, half, tail)));
+}
+
+// Denormals, and what has no logarithm.
+static val
+log_of_rest(struct expander *x, const struct log_format *t, val a)
+{
+    val zero = x_num(x, t->flt, 0), inf = x_num(x, t->flt, (double)INFINITY);
+    val scaled = x_mul(x, a, x_num(x, t->flt, exp2(t->scale_log2)));
+    val r = log_small(x, t, split(x, t, scaled, x_num(x, t->sint, -t->scale_log2)));
+    r = x_where(x, x_lt(x, a, inf), r, a); // infinity, NaN
+    r = x_where(x, x_lt(x, a, zero), x_num(x, t->flt, (double)NAN), r);
+    return x_where(x, x_eq(x, a, zero), x_neg(x, inf), r);
 }
 
 val
@@ -81,9 +98,10 @@ expand_log(struct expander *x, val a, val b, val c)
     uint8_t dtype = x_dtype(x, a);
     CHECK(dtype == DT_f32 || dtype == DT_f64, "log takes f32 and f64, not %s", dtype_name(dtype));
     const struct log_format *t = &formats[dtype == DT_f64];
-    val zero = x_num(x, dtype, 0), inf = x_num(x, dtype, (double)INFINITY);
-    val r = log_small(x, t, split(x, t, a));
-    r = x_where(x, x_lt(x, a, inf), r, a); // infinity, NaN
-    r = x_where(x, x_lt(x, a, zero), x_num(x, dtype, (double)NAN), r);
-    return x_where(x, x_eq(x, a, zero), x_neg(x, inf), r);
+    uint8_t u = dtype == DT_f64 ? DT_u64 : DT_u32;
+    val least = x_bitcast(x, u, x_num(x, dtype, t->least_normal));
+    val last = x_sub(x, x_bitcast(x, u, x_num(x, dtype, (double)INFINITY)), least);
+    val rest = x_op(x, OP_ge, x_sub(x, x_bitcast(x, u, a), least), last, 0);
+    return x_where_rarely(x, rest, log_of_rest(x, t, a),
+                          log_small(x, t, split(x, t, a, x_num(x, t->sint, 0))));
 }

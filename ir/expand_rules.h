@@ -27,6 +27,9 @@ val x_op(struct expander *x, uint16_t op, val a, val b, val c);
 val x_cast(struct expander *x, uint8_t to, val a);
 val x_bitcast(struct expander *x, uint8_t to, val a);
 val x_poly(struct expander *x, val z, const double *c, uint32_t n); // c[0] + c[1] z + …, Horner
+// The same as a polynomial in z2 = z z, whose coefficients c[0] + c[1] z … do not wait for each
+// other: as many operations but for z2, half the latency, which is what long ones are bound by.
+val x_poly_by_pairs(struct expander *x, val z, val z2, const double *c, uint32_t n);
 
 static inline val
 x_neg(struct expander *x, val a)
@@ -121,6 +124,12 @@ x_where(struct expander *x, val a, val b, val c)
 }
 // The same where a is true for few elements and b is dear: vectors without any skip b.
 val x_where_rarely(struct expander *x, val a, val b, val c);
+
+// 1 / d for normal d > 0 with a normal 1 / d, by Newton's steps from a guess of integer arithmetic,
+// hence with the same bits everywhere and much cheaper than a division: at most 0.6 ulp off; and to
+// half a format's digits, for quotients: q = a y is put right by one more step, q + (a - q d) y.
+val x_inverse(struct expander *x, val d);
+val x_rough_inverse(struct expander *x, val d);
 
 // A rule per op that needs one; operands have the op's (promoted) dtype.
 typedef val expand_rule(struct expander *x, val a, val b, val c);
