@@ -12,6 +12,7 @@
 #include "ir/base/clock.h"
 #include "ir/base/str.h"
 #include "ir/text.h"
+#include "passes/chain.h"
 #include "passes/fuse.h"
 #include "passes/pass.h"
 
@@ -269,7 +270,7 @@ drop_launches(struct plan *p)
 {
     for (uint32_t i = 0; i < p->launch.n; i++)
         kernel_free_body(&p->launch.at[i].kernel);
-    p->launch.n = p->buffer.n = p->boundary.n = 0;
+    p->launch.n = p->buffer.n = p->boundary.n = p->chain.n = 0;
 }
 
 static void
@@ -283,7 +284,9 @@ fuse_at_level(struct plan *p, const struct target *t, const struct compile_optio
     fuse_graph(&f);
     make_launches(&f, p);
     fuser_free(&f);
+    plan_chains(p, t);
     plan_memory(p);
+    plan_chain_locals(p, t);
     plan_figures(p);
 }
 
@@ -322,6 +325,7 @@ plan_free(struct plan *p)
     vec_free(&p->launch);
     vec_free(&p->buffer);
     vec_free(&p->boundary);
+    vec_free(&p->chain);
     graph_free(p->canonical);
     graph_free(p->raw);
     arena_free(&p->mem);

@@ -17,6 +17,10 @@ struct plan_buffer {
     int64_t offset;   // into the arena, bytes, 64-byte aligned
     int64_t bytes;    // dense size
     uint32_t first, last; // launches that write it first and touch it last
+    // A device that runs a chain block by block may keep one block of this array at local_at bytes
+    // of a thread's scratch, in place of all of it in the arena.
+    bool local;
+    int64_t local_at;
 };
 
 struct launch {
@@ -29,6 +33,16 @@ struct launch {
     int64_t *buffer_bytes; // per kernel buffer
     uint32_t nop;          // user ops that it computes, whole or in part
     uint16_t *op;          // their op numbers, in graph order
+    int64_t units_of_block; // in a chain: its units in one block
+};
+
+// Consecutive launches that run together: first all of them over block 0, then over block 1 …;
+// blocks are independent of each other (chain.c).
+enum { CHAIN_LONGEST = 8, CHAIN_BUFFERS = 32 }; // launches, and buffers of each, at most
+struct chain {
+    uint32_t first, n; // launches
+    int64_t blocks;
+    int64_t local_bytes; // of arrays that are local to blocks, a thread; a multiple of 64
 };
 
 struct boundary {
@@ -53,6 +67,7 @@ struct plan {
     VEC(struct plan_buffer) buffer;
     VEC(struct launch) launch;
     VEC(struct boundary) boundary;
+    VEC(struct chain) chain; // in the order of their launches
     int64_t arena_bytes, peak_bytes, eager_peak_bytes;
     int64_t traffic_bytes, traffic_elements, minimum_bytes;
     uint32_t eager_kernels;  // user ops that are not views

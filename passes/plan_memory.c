@@ -5,6 +5,11 @@
 // An array that a kernel writes may take the place of one that dies in it, where each element is
 // read by the very iteration that writes it: the store and every load of the dying array have one
 // and the same access, and the store belongs to the last stage.
+//
+// The launches of a chain run block by block: while one reads an array for the last time in one
+// block, an earlier one may not have come to the next. So what dies in a chain gives its place back
+// when the whole chain is done, and only what the chain itself wrote, in the same blocks, is
+// overwritten in place.
 #include "passes/fuse.h"
 
 struct hole {
@@ -106,14 +111,16 @@ is_lane_local(const struct launch *l, uint32_t in, uint32_t out)
 
 // The array that dies in launch i and whose place array b may take; UINT32_MAX: none.
 static uint32_t
-place_to_take(const struct plan *p, uint32_t i, uint32_t b, const bool *taken)
+place_to_take(const struct plan *p, const struct chain *chain, uint32_t i, uint32_t b,
+              const bool *taken)
 {
     const struct launch *l = &p->launch.at[i];
+    uint32_t since = chain ? chain->first : 0;
     for (uint32_t out = 0; out < l->kernel.buffers.n; out++)
         for (uint32_t in = 0; l->buffer[out] == b && in < l->kernel.buffers.n; in++) {
             const struct plan_buffer *x = &p->buffer.at[l->buffer[in]];
             if (l->kernel.buffers.at[in].role == BUF_IN && x->place == PLACE_ARENA &&
-                x->last == i && x->first < i && !taken[l->buffer[in]] &&
+                x->last == i && x->first < i && x->first >= since && !taken[l->buffer[in]] &&
                 x->bytes == p->buffer.at[b].bytes && is_lane_local(l, in, out))
                 return l->buffer[in];
         }
@@ -136,6 +143,14 @@ lists(const struct plan *p, bool by_last, uint32_t *head)
     return next;
 }
 
+static void
+give_dead(const struct plan *p, holes *h, uint32_t first, const uint32_t *next, const bool *taken)
+{
+    for (uint32_t b = first; b; b = next[b])
+        if (!taken[b - 1])
+            give(h, p->buffer.at[b - 1].offset, rounded(p->buffer.at[b - 1].bytes));
+}
+
 void
 plan_memory(struct plan *p)
 {
@@ -145,18 +160,22 @@ plan_memory(struct plan *p)
     holes h = {0};
     int64_t top = 0;
     bool *taken = xcalloc(p->buffer.n + 1, 1);
+    const struct chain *next = p->chain.at, *end = next + p->chain.n;
     for (uint32_t i = 0; i < n; i++) {
+        const struct chain *chain = next < end && i >= next->first ? next : NULL;
         for (uint32_t b = born[i]; b; b = next_born[b]) {
-            uint32_t from = place_to_take(p, i, b - 1, taken);
+            uint32_t from = place_to_take(p, chain, i, b - 1, taken);
             if (from != UINT32_MAX)
                 taken[from] = true;
             p->buffer.at[b - 1].offset =
                 from != UINT32_MAX ? p->buffer.at[from].offset
                                    : take(&h, rounded(p->buffer.at[b - 1].bytes), &top);
         }
-        for (uint32_t b = dies[i]; b; b = next_dies[b])
-            if (!taken[b - 1])
-                give(&h, p->buffer.at[b - 1].offset, rounded(p->buffer.at[b - 1].bytes));
+        if (chain && i + 1 < chain->first + chain->n)
+            continue;
+        for (uint32_t k = chain ? chain->first : i; k <= i; k++)
+            give_dead(p, &h, dies[k], next_dies, taken);
+        next += chain != NULL;
     }
     p->arena_bytes = top;
     xfree(taken);

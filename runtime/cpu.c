@@ -216,6 +216,77 @@ cpu_launch(struct device *d, struct code *code, const struct kernel *k, const st
     return true;
 }
 
+struct chain_job {
+    const struct plan *plan;
+    const struct chain *chain;
+    struct launch_job part[CHAIN_LONGEST];
+};
+
+// What is local to blocks lies, block after block, at the same place of the thread's scratch: its
+// element 0 is as far before that as the block is from the first.
+static void
+place_locals(const struct chain_job *j, uint32_t part, int64_t block, char *local, void **ptr)
+{
+    const struct launch *l = &j->plan->launch.at[j->chain->first + part];
+    for (uint32_t b = 0; b < l->kernel.buffers.n; b++) {
+        const struct plan_buffer *x = &j->plan->buffer.at[l->buffer[b]];
+        ptr[b] = x->local ? local + x->local_at - block * (x->bytes / j->chain->blocks)
+                          : j->part[part].args.ptr[b];
+    }
+}
+
+static void
+run_blocks(void *arg, int64_t begin, int64_t end, uint32_t slot)
+{
+    struct chain_job *j = arg;
+    for (int64_t block = begin; block < end; block++)
+        for (uint32_t i = 0; i < j->chain->n; i++) {
+            const struct launch_job *part = &j->part[i];
+            int64_t units = j->plan->launch.at[j->chain->first + i].units_of_block;
+            char *scratch = part->scratch + slot * part->stride;
+            void *ptr[CHAIN_BUFFERS];
+            struct kernel_args args = part->args;
+            place_locals(j, i, block, scratch, ptr);
+            args.ptr = ptr;
+            part->fn(&args, block * units, (block + 1) * units, scratch + j->chain->local_bytes);
+        }
+}
+
+static bool
+cpu_launch_chain(struct device *d, const struct plan *p, const struct chain *c,
+                 struct code *const *code, void *const *const *ptr, int32_t *error_op,
+                 struct diag *diag)
+{
+    struct cpu_device *cpu = cpu_of(d);
+    const struct launch *l = &p->launch.at[c->first];
+    struct chain_job j = {.plan = p, .chain = c};
+    int64_t stride = 0;
+    for (uint32_t i = 0; i < c->n; i++) {
+        if (!code[i]->cached && !cpu_launch(d, code[i], &l[i].kernel, &l[i].sched, ptr[i],
+                                            error_op, diag))
+            return false;
+        stride = l[i].sched.scratch_bytes > stride ? l[i].sched.scratch_bytes : stride;
+    }
+    if (!code[0]->cached)
+        return true;
+    stride = line(stride) + c->local_bytes;
+    uint32_t threads = pool_threads(c->blocks, 1, d->target.units);
+    char *scratch = stride ? alloc_take(cpu->scratch, stride * threads) : NULL;
+    if (stride && !scratch)
+        return diag_set(diag, DIAG_RESOURCE, "kernel %s: no memory for %lld bytes of scratch",
+                        l->kernel.name, (long long)(stride * threads));
+    for (uint32_t i = 0; i < c->n; i++)
+        j.part[i] = (struct launch_job){
+            .args = {.ptr = ptr[i], .num = code[i]->num, .error = error_op},
+            .fn = code[i]->kernel, .scratch = scratch, .stride = stride};
+    atomic_fetch_add_explicit(&cpu->kernels, c->n, memory_order_relaxed);
+    fp_state callers = fp_enter();
+    pool_run(c->blocks, 1, threads, run_blocks, &j);
+    fp_leave(callers);
+    alloc_release(cpu->scratch, scratch, stride * threads);
+    return true;
+}
+
 static bool
 cpu_synchronize(struct device *d, struct diag *diag)
 {
@@ -260,6 +331,7 @@ static const struct device_ops cpu_ops = {
     .compile = cpu_compile,
     .code_release = cpu_code_release,
     .launch = cpu_launch,
+    .launch_chain = cpu_launch_chain,
     .synchronize = cpu_synchronize,
     .close = cpu_close,
 };

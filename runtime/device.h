@@ -32,6 +32,11 @@ struct device_ops {
     // done or queued (see synchronize).
     bool (*launch)(struct device *d, struct code *c, const struct kernel *k,
                    const struct schedule *s, void *const *ptr, int32_t *error_op, struct diag *);
+    // Runs the launches of a chain of p: for each of its blocks their parts, in order. code, ptr:
+    // one a launch of the chain. Counts as many kernels.
+    bool (*launch_chain)(struct device *d, const struct plan *p, const struct chain *c,
+                         struct code *const *code, void *const *const *ptr, int32_t *error_op,
+                         struct diag *);
     bool (*synchronize)(struct device *d, struct diag *);
     void (*close)(struct device *d);
 };

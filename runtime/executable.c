@@ -202,12 +202,27 @@ index_error(const struct plan *p, uint32_t origin, struct diag *d)
 }
 
 static bool
+run_chain(const struct executable *e, const struct chain *c, struct instance *in, struct diag *d)
+{
+    void *const *ptr[CHAIN_LONGEST];
+    for (uint32_t i = 0; i < c->n; i++)
+        ptr[i] = in->pointer + e->first[c->first + i];
+    return e->device->ops->launch_chain(e->device, e->plan, c, e->code + c->first, ptr, &in->error,
+                                        d);
+}
+
+static bool
 launch_all(const struct executable *e, struct instance *in, struct diag *d)
 {
     struct device *dev = e->device;
+    const struct chain *next = e->plan->chain.at, *end = next + e->plan->chain.n;
     for (uint32_t i = 0; i < e->plan->launch.n; i++) {
         const struct launch *l = &e->plan->launch.at[i];
-        if (!dev->ops->launch(dev, e->code[i], &l->kernel, &l->sched, in->pointer + e->first[i],
+        if (next < end && i == next->first) {
+            if (!run_chain(e, next, in, d))
+                return false;
+            i += next++->n - 1;
+        } else if (!dev->ops->launch(dev, e->code[i], &l->kernel, &l->sched, in->pointer + e->first[i],
                               &in->error, d))
             return false;
     }

@@ -76,6 +76,17 @@ add_boundary(const struct boundary *b, struct json *j)
 }
 
 static void
+add_chain(const struct chain *c, struct json *j)
+{
+    json_open(j, NULL, '{');
+    json_int(j, "first", c->first);
+    json_int(j, "kernels", c->n);
+    json_int(j, "blocks", c->blocks);
+    json_int(j, "local_bytes", c->local_bytes);
+    json_close(j, '}');
+}
+
+static void
 add_guard(const struct plan *p, uint32_t input, struct json *j)
 {
     const struct graph *g = p->raw;
@@ -121,6 +132,10 @@ explain_json(const struct plan *p, struct str *out)
     json_open(&j, "boundaries", '[');
     for (uint32_t i = 0; i < p->boundary.n; i++)
         add_boundary(&p->boundary.at[i], &j);
+    json_close(&j, ']');
+    json_open(&j, "chains", '[');
+    for (uint32_t i = 0; i < p->chain.n; i++)
+        add_chain(&p->chain.at[i], &j);
     json_close(&j, ']');
     json_open(&j, "guards", '[');
     for (uint32_t i = 0; i < p->raw->inputs.n; i++)

@@ -135,6 +135,21 @@ print_traffic(struct page *g)
 }
 
 static void
+print_chains(struct page *g)
+{
+    char bytes[32];
+    for (uint32_t i = 0; i < g->p->chain.n; i++) {
+        const struct chain *c = &g->p->chain.at[i];
+        str_printf(g->out, "  together: kernels %" PRIu32 " to %" PRIu32 " run over one of %" PRId64
+                           " blocks at a time", c->first, c->first + c->n - 1, c->blocks);
+        if (c->local_bytes)
+            str_printf(g->out, "; a thread keeps one block of what they hand on, %s",
+                       bytes_text(c->local_bytes, bytes));
+        str_addc(g->out, '\n');
+    }
+}
+
+static void
 print_boundaries(struct page *g)
 {
     const struct plan *p = g->p;
@@ -148,6 +163,7 @@ print_boundaries(struct page *g)
     }
     if (!p->boundary.n)
         str_add(g->out, "  none: no kernel waits for another's result\n");
+    print_chains(g);
 }
 
 static void
