@@ -45,8 +45,9 @@ static const struct { // the first nineteen are those that other compilers are m
 struct request {
     word_list files, dims;
     const char *filter;
-    int64_t threads, scale;
-    bool json;
+    int64_t scale, share; // the first dim times scale / share
+    struct bench_options how;
+    bool json, list;
 };
 
 struct results {
@@ -55,6 +56,21 @@ struct results {
     struct arena mem;
 };
 
+static void
+parse_threads(struct args *a, const char *text, struct request *q)
+{
+    int64_t n = 0;
+    args_number(a, "--threads", text, 1, 1024, &n);
+    q->how.threads = (uint32_t)n;
+}
+
+static void
+parse_scale(struct args *a, const char *text, struct request *q)
+{
+    bool part = !strncmp(text, "1/", 2);
+    args_number(a, "--scale", text + (part ? 2 : 0), 1, 1 << 20, part ? &q->share : &q->scale);
+}
+
 static bool
 parse(struct args *a, struct request *q)
 {
@@ -62,12 +78,16 @@ parse(struct args *a, struct request *q)
     while (a->n && !a->failed) {
         if (args_flag(a, "--json"))
             q->json = true;
+        else if (args_flag(a, "--hot"))
+            q->how.hot = true;
+        else if (args_flag(a, "--list"))
+            q->list = true;
         else if (args_value(a, "--filter", &q->filter) || args_list(a, "--dim", &q->dims))
             continue;
         else if (args_value(a, "--threads", &text))
-            args_number(a, "--threads", text, 1, 1024, &q->threads);
+            parse_threads(a, text, q);
         else if (args_value(a, "--scale", &text))
-            args_number(a, "--scale", text, 1, 1 << 20, &q->scale);
+            parse_scale(a, text, q);
         else if ((file = args_word(a)))
             vec_push(&q->files, file);
         else
@@ -82,6 +102,15 @@ graph_directory(void)
     return access(FUSEC_GRAPHS, R_OK) == 0 ? FUSEC_GRAPHS : FUSEC_INSTALLED_GRAPHS;
 }
 
+static bool
+is_standard(const char *name)
+{
+    for (size_t i = 0; name && i < sizeof standard / sizeof *standard; i++)
+        if (!strcmp(standard[i].name, name))
+            return true;
+    return false;
+}
+
 static void
 list_workloads(const struct request *q, struct results *r)
 {
@@ -89,10 +118,11 @@ list_workloads(const struct request *q, struct results *r)
         struct workload w = {NULL, q->files.at[i], 0};
         vec_push(&r->workload, w);
     }
+    bool whole = is_standard(q->filter);
     for (size_t i = 0; !q->files.n && i < sizeof standard / sizeof *standard; i++) {
         struct workload w = {standard[i].name, NULL, standard[i].size};
         w.path = arena_printf(&r->mem, "%s/%s.fuse", graph_directory(), standard[i].file);
-        if (!q->filter || strstr(w.name, q->filter))
+        if (!q->filter || (whole ? !strcmp(w.name, q->filter) : !!strstr(w.name, q->filter)))
             vec_push(&r->workload, w);
     }
 }
@@ -101,11 +131,12 @@ static bool
 set_sizes(const struct request *q, const struct workload *w, struct graph *g, struct diag *d)
 {
     int64_t first;
-    if (symtab_names(g->sym) && (w->size || q->scale > 1)) {
+    if (symtab_names(g->sym) && (w->size || q->scale != q->share)) {
         const char *name = symtab_name(g->sym, 0, &first);
         int64_t size = w->size ? w->size : first;
         if (__builtin_mul_overflow(size, q->scale, &size) || size >= SYM_HUGE)
             return diag_set(d, DIAG_INVALID, "--scale makes %s too large", name);
+        size = size > q->share ? size / q->share : size > 1 ? 1 : size;
         sym_set_hint(g->sym, name, size);
     }
     settle_strides(g);
@@ -120,7 +151,7 @@ run_workload(const struct request *q, const struct workload *w, struct results *
     bool ok = g && set_sizes(q, w, g, d);
     if (ok) {
         m.workload = w->name ? w->name : arena_strdup(&r->mem, g->name);
-        ok = bench_measure(g, (uint32_t)q->threads, &m, d);
+        ok = bench_measure(g, &q->how, &r->mem, &m, d);
     }
     if (ok)
         vec_push(&r->row, m);
@@ -132,7 +163,7 @@ run_workload(const struct request *q, const struct workload *w, struct results *
 static void
 start_compiler(const struct request *q)
 {
-    fc_options o = {.size = sizeof o, .threads = (int)q->threads};
+    fc_options o = {.size = sizeof o, .threads = (int)q->how.threads};
     fc_context *ctx;
     if (!fc_context_new(&o, &ctx)) {
         float x = 1, y;
@@ -171,35 +202,56 @@ print_end(struct args *a, const struct request *q, const struct results *r)
 }
 
 static int
+print_names(struct args *a, const struct results *r)
+{
+    struct str out = {0};
+    for (uint32_t i = 0; i < r->workload.n; i++) {
+        const struct workload *w = &r->workload.at[i];
+        str_printf(&out, "%s\n", w->name ? w->name : w->path);
+    }
+    int code = cli_write(a, &out);
+    str_free(&out);
+    return code;
+}
+
+static int
+run_workloads(struct args *a, const struct request *q, struct results *r)
+{
+    int code = CLI_OK;
+    start_compiler(q);
+    for (uint32_t i = 0; i < r->workload.n; i++) {
+        struct diag d = {0};
+        int row;
+        if (!run_workload(q, &r->workload.at[i], r, &d))
+            row = cli_fail(a, &d);
+        else
+            row = q->json ? CLI_OK : print_row(a, r);
+        code = row ? row : code;
+    }
+    int end = print_end(a, q, r);
+    return end ? end : code;
+}
+
+static int
 run_all(struct args *a, const struct request *q)
 {
     struct results r = {0};
-    int code = CLI_OK;
+    int code;
     list_workloads(q, &r);
     if (!r.workload.n)
         code = args_fail(a, "no workload's name contains '%s'", q->filter);
     else
-        start_compiler(q);
-    for (uint32_t i = 0; i < r.workload.n; i++) {
-        struct diag d = {0};
-        int row;
-        if (!run_workload(q, &r.workload.at[i], &r, &d))
-            row = cli_fail(a, &d);
-        else
-            row = q->json ? CLI_OK : print_row(a, &r);
-        code = row ? row : code;
-    }
-    int end = print_end(a, q, &r);
+        code = q->list ? print_names(a, &r) : run_workloads(a, q, &r);
     vec_free(&r.row);
     vec_free(&r.workload);
     arena_free(&r.mem);
-    return end ? end : code;
+    return code;
 }
 
 int
 bench_command(struct args *a)
 {
-    struct request q = {.scale = 1};
+    struct request q = {.scale = 1, .share = 1};
     int code = parse(a, &q) ? run_all(a, &q) : CLI_USAGE;
     vec_free(&q.files);
     vec_free(&q.dims);

@@ -6,9 +6,16 @@
 
 #include "ir/interp.h"
 
+struct bench_array {
+    const char *name;
+    struct tensor shape; // without data
+};
+
 struct measurement { // times of one call in microseconds, medians and minima
-    const char *workload;
-    char device[64];
+    const char *workload, *graph;
+    const struct bench_array *arrays; // inputs, then outputs
+    uint32_t inputs, outputs;
+    char device[64], machine[256];
     uint32_t threads;
     double eager_us, eager_min_us;
     double compiled_us, compiled_min_us; // the graph rebuilt, looked up and run
@@ -17,12 +24,19 @@ struct measurement { // times of one call in microseconds, medians and minima
     int64_t kernels, eager_kernels;      // launched by one call
     int64_t traffic_bytes, minimum_bytes;
     double gbps, copy_gbps;              // of traffic in compiled_us; of a copy of as many bytes
-    bool in_cache;                       // the arrays stay in the last-level cache between calls
+    int64_t array_bytes, sets;           // of all arrays of one call; among which calls go round
+    bool in_cache;                       // one set, which fits in the last-level cache or is hot
     double compile_ms, breakeven_calls;  // -1: compiled is not faster
 };
 
-// Compiles and measures g with so many threads (0: all cores).
-bool bench_measure(const struct graph *g, uint32_t threads, struct measurement *m, struct diag *d);
+struct bench_options {
+    uint32_t threads; // 0: all cores
+    bool hot;         // one set of arrays, however large
+};
+
+// Compiles and measures g. mem holds what m points to.
+bool bench_measure(const struct graph *g, const struct bench_options *o, struct arena *mem,
+                   struct measurement *m, struct diag *d);
 
 // An input's elements, the same in every run: normal, but positive for what is called v, var or
 // variance; i64 as places of the first input's last axis; other integers 0 … 99. t: dims, strides

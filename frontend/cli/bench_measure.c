@@ -3,9 +3,10 @@
 // Eager and compiled make the same calls of the public interface, in an eager and a lazy context;
 // the third way runs the plan without the interface. They take turns, ABC CBA ABC …, so that what
 // the machine does meanwhile hits all alike; each turn is a batch of calls long enough for the
-// clock. Small workloads keep their arrays, which then stay in the caches. Larger ones go round
-// among sets of inputs and outputs that together are four times the last-level cache, with one
-// counter for all three ways, so that none finds its arrays warm because another just read them.
+// clock. Small workloads keep their arrays, which then stay in the caches; so do all when the user
+// asks for hot arrays. Larger ones go round among sets of inputs and outputs that together are four
+// times the last-level cache, with one counter for all three ways, so that none finds its arrays
+// warm because another just read them.
 #include "frontend/cli/bench.h"
 #include "frontend/cli/translate.h"
 
@@ -13,6 +14,7 @@
 #include "ir/base/clock.h"
 #include "runtime/target.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,6 +35,7 @@ struct bench {
     struct executable *plan;
     struct device *device; // the lazy context's: memory of arrays
     uint32_t nin, nout, sets, next;
+    bool hot;
     struct tensor *shape;  // per input, then per output; data: element 0 relative to a block
     int64_t *span;         // bytes of each block
     void **block;          // [set][input, then output of the plan alone]
@@ -140,10 +143,12 @@ choose_sets(struct bench *b, struct measurement *m)
         bytes += b->span[i];
         outputs += i >= b->nin ? b->span[i] : 0;
     }
-    m->in_cache = bytes <= llc / 4;
+    m->array_bytes = bytes;
+    m->in_cache = b->hot || bytes <= llc / 4;
     int64_t sets = m->in_cache ? 1 : 4 * llc / bytes + 1;
     int64_t most = physical_memory() / 4 / (bytes + 2 * outputs + 1); // each way has outputs
-    b->sets = (uint32_t)(sets < most ? sets : most < 1 ? 1 : most);
+    m->sets = sets < most ? sets : most < 1 ? 1 : most;
+    b->sets = (uint32_t)m->sets;
 }
 
 static void
@@ -162,6 +167,23 @@ describe_arrays(struct bench *b)
         int64_t first;
         b->span[i] = span_bytes(t, &first);
     }
+}
+
+static void
+tell_arrays(const struct bench *b, struct arena *mem, struct measurement *m)
+{
+    uint32_t n = b->nin + b->nout;
+    struct bench_array *a = arena_alloc(mem, (n + 1) * sizeof *a);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t out = i - b->nin;
+        const char *name = i < b->nin ? b->g->inputs.at[i].name : b->g->outputs.at[out].name;
+        bool named = name && *name;
+        a[i].name = named ? arena_strdup(mem, name) : arena_printf(mem, "out%u", out);
+        a[i].shape = b->shape[i];
+    }
+    m->arrays = a;
+    m->inputs = b->nin;
+    m->outputs = b->nout;
 }
 
 static bool
@@ -348,7 +370,8 @@ fill_in(struct bench *b, struct samples *s, struct measurement *m)
 {
     double least, saved;
     m->threads = b->device->target.units;
-    memcpy(m->device, b->device->name, sizeof m->device);
+    snprintf(m->device, sizeof m->device, "%s", b->device->name);
+    snprintf(m->machine, sizeof m->machine, "%s", b->device->words);
     m->eager_us = median(s->time[0], s->n, &m->eager_min_us);
     m->compiled_us = median(s->time[1], s->n, &m->compiled_min_us);
     m->replay_us = median(s->time[2], s->n, &m->replay_min_us);
@@ -362,12 +385,13 @@ fill_in(struct bench *b, struct samples *s, struct measurement *m)
 }
 
 static bool
-measure(struct bench *b, uint32_t threads, struct measurement *m)
+measure(struct bench *b, uint32_t threads, struct arena *mem, struct measurement *m)
 {
     if (!open_side(b, &b->eager, FC_EAGER, threads) || !open_side(b, &b->lazy, FC_LAZY, threads))
         return false;
     b->device = b->lazy.ctx->device;
     describe_arrays(b);
+    tell_arrays(b, mem, m);
     choose_sets(b, m);
     if (!make_arrays(b) || !lend_inputs(b, &b->eager) || !lend_inputs(b, &b->lazy) ||
         !first_calls(b, m))
@@ -381,11 +405,13 @@ measure(struct bench *b, uint32_t threads, struct measurement *m)
 }
 
 bool
-bench_measure(const struct graph *g, uint32_t threads, struct measurement *m, struct diag *d)
+bench_measure(const struct graph *g, const struct bench_options *o, struct arena *mem,
+              struct measurement *m, struct diag *d)
 {
     struct bench b = {.g = g, .t = translate_new(g), .nin = g->inputs.n, .nout = g->outputs.n,
-                      .d = d};
-    bool ok = measure(&b, threads, m);
+                      .hot = o->hot, .d = d};
+    m->graph = arena_strdup(mem, g->name);
+    bool ok = measure(&b, o->threads, mem, m);
     if (b.plan)
         executable_unref(b.plan);
     close_side(&b, &b.eager);

@@ -41,12 +41,37 @@ bench_note(const struct measurement *m, struct str *out)
 }
 
 static void
+add_arrays(const char *key, const struct bench_array *array, uint32_t n, struct json *j)
+{
+    json_open(j, key, '[');
+    for (uint32_t i = 0; i < n; i++) {
+        const struct tensor *t = &array[i].shape;
+        json_open(j, NULL, '{');
+        json_text(j, "name", array[i].name);
+        json_text(j, "dtype", dtype_name(t->dtype));
+        json_open(j, "dims", '[');
+        for (uint32_t a = 0; a < t->rank; a++)
+            json_int(j, NULL, t->dim[a]);
+        json_close(j, ']');
+        json_close(j, '}');
+    }
+    json_close(j, ']');
+}
+
+static void
 add_row(const struct measurement *m, struct json *j)
 {
     json_open(j, NULL, '{');
     json_text(j, "workload", m->workload);
+    json_text(j, "graph", m->graph);
     json_text(j, "device", m->device);
+    json_text(j, "machine", m->machine);
     json_int(j, "threads", m->threads);
+    add_arrays("inputs", m->arrays, m->inputs, j);
+    add_arrays("outputs", m->arrays + m->inputs, m->outputs, j);
+    json_int(j, "array_bytes", m->array_bytes);
+    json_int(j, "sets", m->sets);
+    json_bool(j, "in_cache", m->in_cache);
     json_number(j, "eager_us", m->eager_us, 3);
     json_number(j, "eager_min_us", m->eager_min_us, 3);
     json_number(j, "compiled_us", m->compiled_us, 3);

@@ -185,6 +185,7 @@ Test(command, usage_errors_have_words_and_code_2)
     EXPECT(fusec("explain f.fuse --emit ir --json"), 2, "exclude each other");
     EXPECT(fusec("run f.fuse --threads none"), 2, "a number from 1 to 1024");
     EXPECT(fusec("bench --filter no_such_workload"), 2, "no workload's name contains");
+    EXPECT(fusec("bench --scale 1/none"), 2, "a number from 1 to");
     EXPECT(fusec("ops frobnicate"), 2, "no op is called 'frobnicate'; fusec ops lists all");
     EXPECT(fusec("devices cpu"), 2, "unknown argument 'cpu'");
     EXPECT(fusec("--help"), 0, "usage: fusec");
@@ -237,6 +238,14 @@ Test(command, ops_is_a_reference)
     EXPECT(fusec("ops --json exp"), 0, "\"accuracy\": \"within ");
 }
 
+Test(command, bench_lists_workloads_and_prefers_the_whole_name)
+{
+    EXPECT(fusec("bench --list"), 0, "adam_f32\n");
+    EXPECT(fusec("bench --list --filter add_relu_1000"), 0, "add_relu_1000\n");
+    cr_expect_str_eq(str_text(&said), "add_relu_1000\n");
+    EXPECT(fusec("bench --list --filter add_relu_100"), 0, "add_relu_1000000\n");
+}
+
 #ifdef FUSEC_LLVM
 Test(command, bench_measures_a_file)
 {
@@ -245,5 +254,13 @@ Test(command, bench_measures_a_file)
     cr_expect(strstr(str_text(&said), "\"kernels\": 1, \"eager_kernels\": 3"), "%s",
               str_text(&said));
     EXPECT(fusec("bench none.fuse"), 1, "cannot be opened");
+}
+
+Test(command, bench_says_what_others_need_to_repeat_it)
+{
+    write_example();
+    EXPECT(fusec("bench f.fuse --json --hot --threads 1 --scale 1/2 --dim N=4096"), 0,
+           "\"inputs\": [{\"name\": \"x\", \"dtype\": \"f32\", \"dims\": [1, 4096]}");
+    cr_expect(strstr(str_text(&said), "\"sets\": 1, \"in_cache\": true"), "%s", str_text(&said));
 }
 #endif
