@@ -1,0 +1,19 @@
+"""The workloads in PyTorch, compiled: the default mode, and the tuned one where there are matmuls."""
+import torch
+
+import peer_torch
+
+TUNED = {"matmul_bias_gelu", "mlp_784_128_10_b64", "attention_naive"}
+
+
+class Peer(peer_torch.Peer):
+    def __init__(self, threads):
+        super().__init__(threads)
+        self.version = f"torch.compile {torch.__version__}"
+
+    def ways(self, graph, request):
+        way = peer_torch.WAYS.get(graph, [None])[0]
+        modes = ["default"] + (["max-autotune-no-cudagraphs"] if graph in TUNED else [])
+        torch._dynamo.reset()  # guards of other workloads' graphs cost calls time
+        for mode in modes if way else []:
+            yield mode, torch.compile(way, mode=mode, dynamic=False, fullgraph=True)

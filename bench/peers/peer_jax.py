@@ -1,0 +1,133 @@
+"""The workloads in JAX, jitted: with XLA's own choice of vector width, and with 512 bits."""
+import os
+
+os.environ["JAX_PLATFORMS"] = "cpu"
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+
+
+def add_relu(x, y):
+    return jax.nn.relu(x + y)
+
+
+def bias_gelu_residual(x, b, r):
+    return jax.nn.gelu(x + b, approximate=False) + r
+
+
+def softmax(x):
+    return jax.nn.softmax(x, -1)
+
+
+def layernorm(x, weight, bias):
+    mean = x.mean(-1, keepdims=True)
+    var = jnp.square(x - mean).mean(-1, keepdims=True)
+    return (x - mean) * jax.lax.rsqrt(var + 1e-5) * weight + bias
+
+
+def rmsnorm(x, weight):
+    x32 = x.astype(jnp.float32)
+    mean = jnp.square(x32).mean(-1, keepdims=True)
+    return (x32 * jax.lax.rsqrt(mean + 1e-6)).astype(x.dtype) * weight
+
+
+def swiglu(x, y):
+    return jax.nn.silu(x) * y
+
+
+def sum_all(x):
+    return x.sum()
+
+
+def colsum(x):
+    return x.sum(0)
+
+
+def var_rows(x):
+    return x.var(-1, ddof=1)
+
+
+def transpose_add(x, y):
+    return x + y.T
+
+
+def cross_entropy(logits, target):
+    picked = jnp.take_along_axis(logits, target[:, None], 1)[:, 0]
+    return (jax.nn.logsumexp(logits, -1) - picked).mean()
+
+
+def adam(p, g, m, v):
+    m = m * 0.9 + g * 0.1
+    v = v * 0.999 + g * 0.001 * g
+    step = m / 0.271 * 0.001
+    return p - step / (jnp.sqrt(v / 0.002997001) + 1e-8), m, v
+
+
+def matmul_bias_gelu(a, b, bias):
+    return jax.nn.gelu(a @ b + bias, approximate=True)
+
+
+def mlp(x, w1, b1, w2, b2):
+    return jax.nn.relu(x @ w1 + b1) @ w2 + b2
+
+
+def attention(q, k, v):
+    return jax.nn.softmax(q @ jnp.swapaxes(k, -1, -2) * 0.125, -1) @ v
+
+
+WAYS = {
+    "add_relu": add_relu,
+    "bias_gelu_residual_f32": bias_gelu_residual,
+    "bias_gelu_residual_bf16": bias_gelu_residual,
+    "softmax_f32": softmax,
+    "softmax_bf16": softmax,
+    "layernorm_f32": layernorm,
+    "rmsnorm_bf16": rmsnorm,
+    "swiglu_bf16": swiglu,
+    "sum_all_f32": sum_all,
+    "colsum_f32": colsum,
+    "var_rows_f32": var_rows,
+    "transpose_add_f32": transpose_add,
+    "cross_entropy_fwd": cross_entropy,
+    "adam_f32": adam,
+    "matmul_bias_gelu": matmul_bias_gelu,
+    "mlp_784_128_10_b64": mlp,
+    "attention_naive": attention,
+}
+
+
+def waited(call):
+    """A call that returns when its results are there."""
+
+    def run(*inputs):
+        out = call(*inputs)
+        if isinstance(out, tuple):
+            jax.block_until_ready(out)
+        else:
+            out.block_until_ready()
+        return out
+
+    return run
+
+
+class Peer:
+    def __init__(self, threads):
+        self.version = f"jax {jax.__version__}"
+
+    def put(self, array, dtype):
+        if dtype == "bf16":
+            array = array.view(ml_dtypes.bfloat16)
+        elif dtype == "i64":
+            array = array.astype(np.int32)  # JAX's own index type
+        return jax.device_put(array).block_until_ready()
+
+    def numpy(self, value, dtype):
+        return np.asarray(value, dtype=np.float32)
+
+    def ways(self, graph, request):
+        way = WAYS.get(graph)
+        for bits in (None, 512) if way else ():
+            options = {"xla_cpu_prefer_vector_width": bits} if bits else {}
+            yield f"vectors of {bits or 'its choice'}", waited(jax.jit(way, compiler_options=options))

@@ -1,0 +1,110 @@
+"""The workloads in numexpr: what is elementwise is evaluated by it, matmuls and maxima by NumPy.
+
+It knows neither bf16 nor erf; the workloads that need them cannot be stated.
+"""
+import numexpr
+import numpy as np
+
+
+def evaluate(text, **names):
+    return numexpr.evaluate(text, local_dict=names, global_dict={})
+
+
+def add_relu(x, y):
+    return evaluate("maximum(x + y, 0)", x=x, y=y)
+
+
+def softmax(x):
+    e = evaluate("exp(x - m)", x=x, m=x.max(-1, keepdims=True))
+    return evaluate("e / s", e=e, s=e.sum(-1, keepdims=True))
+
+
+def layernorm(x, weight, bias):
+    m = x.mean(-1, keepdims=True)
+    v = evaluate("sum((x - m) ** 2, axis=1)", x=x, m=m)[:, None] / np.float32(x.shape[-1])
+    r = np.float32(1) / np.sqrt(v + np.float32(1e-5))
+    return evaluate("(x - m) * r * weight + bias", x=x, m=m, r=r, weight=weight, bias=bias)
+
+
+def sum_all(x):
+    return evaluate("sum(x)", x=x)
+
+
+def colsum(x):
+    return evaluate("sum(x, axis=0)", x=x)
+
+
+def var_rows(x):
+    squares = evaluate("sum((x - m) ** 2, axis=1)", x=x, m=x.mean(-1, keepdims=True))
+    return squares / np.float32(x.shape[-1] - 1)
+
+
+def transpose_add(x, y):
+    return evaluate("x + y", x=x, y=y.T)
+
+
+def cross_entropy(logits, target):
+    m = logits.max(-1, keepdims=True)
+    s = evaluate("sum(exp(x - m), axis=1)", x=logits, m=m)
+    return np.mean(np.log(s) + m[:, 0] - logits[np.arange(len(target)), target])
+
+
+def adam(p, g, m, v):
+    c = {name: np.float32(x) for name, x in CONSTANTS.items()}
+    m = evaluate("m * a + g * b", m=m, g=g, a=c["a"], b=c["b"])
+    v = evaluate("v * c + g * d * g", v=v, g=g, c=c["c"], d=c["d"])
+    p = evaluate("p - m / e * d / (sqrt(v / f) + h)", p=p, m=m, v=v, **{k: c[k] for k in "defh"})
+    return p, m, v
+
+
+CONSTANTS = {"a": 0.9, "b": 0.1, "c": 0.999, "d": 0.001, "e": 0.271, "f": 0.002997001, "h": 1e-8}
+
+
+def matmul_bias_gelu(a, b, bias):
+    k, c = np.float32(0.7978845608028654), np.float32(0.044715)
+    half, one = np.float32(0.5), np.float32(1)
+    text = "half * (y + b) * (one + tanh(k * ((y + b) + c * (y + b) * (y + b) * (y + b))))"
+    return evaluate(text, y=a @ b, b=bias, k=k, c=c, half=half, one=one)
+
+
+def mlp(x, w1, b1, w2, b2):
+    return evaluate("maximum(y + b, 0)", y=x @ w1, b=b1) @ w2 + b2
+
+
+def attention(q, k, v):
+    s = q @ k.swapaxes(-1, -2)
+    scale = np.float32(0.125)
+    e = evaluate("exp((s - m) * scale)", s=s, m=s.max(-1, keepdims=True), scale=scale)
+    return evaluate("e / n", e=e, n=e.sum(-1, keepdims=True)) @ v
+
+
+WAYS = {
+    "add_relu": add_relu,
+    "softmax_f32": softmax,
+    "layernorm_f32": layernorm,
+    "sum_all_f32": sum_all,
+    "colsum_f32": colsum,
+    "var_rows_f32": var_rows,
+    "transpose_add_f32": transpose_add,
+    "cross_entropy_fwd": cross_entropy,
+    "adam_f32": adam,
+    "matmul_bias_gelu": matmul_bias_gelu,
+    "mlp_784_128_10_b64": mlp,
+    "attention_naive": attention,
+}
+
+
+class Peer:
+    def __init__(self, threads):
+        numexpr.set_num_threads(threads)
+        self.version = f"numexpr {numexpr.__version__}, numpy {np.__version__}"
+
+    def put(self, array, dtype):
+        return array
+
+    def numpy(self, value, dtype):
+        return value
+
+    def ways(self, graph, request):
+        if graph in WAYS:
+            yield "float32", WAYS[graph]

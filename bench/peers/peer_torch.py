@@ -1,0 +1,117 @@
+"""The workloads in PyTorch, eager: as its users write them, the fastest of the usual ways."""
+import torch
+import torch.nn.functional as F
+
+
+def add_relu(x, y):
+    return torch.relu(x + y)
+
+
+def bias_gelu_residual(x, b, r):
+    return F.gelu(x + b) + r
+
+
+def softmax(x):
+    return torch.softmax(x, -1)
+
+
+def layernorm(x, weight, bias):
+    return F.layer_norm(x, (x.shape[-1],), weight, bias)
+
+
+def rmsnorm(x, weight):
+    x32 = x.float()
+    mean = x32.square().mean(-1, keepdim=True)
+    return (x32 * torch.rsqrt(mean + 1e-6)).to(x.dtype) * weight
+
+
+def rmsnorm_library(x, weight):
+    return F.rms_norm(x, (x.shape[-1],), weight, 1e-6)
+
+
+def swiglu(x, y):
+    return F.silu(x) * y
+
+
+def sum_all(x):
+    return x.sum()
+
+
+def colsum(x):
+    return x.sum(0)
+
+
+def var_rows(x):
+    return x.var(-1)
+
+
+def transpose_add(x, y):
+    return x + y.t()
+
+
+def cross_entropy(logits, target):
+    return F.cross_entropy(logits, target)
+
+
+def adam(p, g, m, v):
+    m = m * 0.9 + g * 0.1
+    v = v * 0.999 + g * 0.001 * g
+    step = m / 0.271 * 0.001
+    return p - step / (torch.sqrt(v / 0.002997001) + 1e-8), m, v
+
+
+def matmul_bias_gelu(a, b, bias):
+    return F.gelu(torch.addmm(bias, a, b), approximate="tanh")
+
+
+def mlp(x, w1, b1, w2, b2):
+    return torch.addmm(b2, torch.relu(torch.addmm(b1, x, w1)), w2)
+
+
+def attention(q, k, v):
+    return torch.softmax(q @ k.transpose(-1, -2) * 0.125, -1) @ v
+
+
+def attention_library(q, k, v):
+    return F.scaled_dot_product_attention(q, k, v, scale=0.125)
+
+
+# graph: the ways to state it
+WAYS = {
+    "add_relu": [add_relu],
+    "bias_gelu_residual_f32": [bias_gelu_residual],
+    "bias_gelu_residual_bf16": [bias_gelu_residual],
+    "softmax_f32": [softmax],
+    "softmax_bf16": [softmax],
+    "layernorm_f32": [layernorm],
+    "rmsnorm_bf16": [rmsnorm, rmsnorm_library],
+    "swiglu_bf16": [swiglu],
+    "sum_all_f32": [sum_all],
+    "colsum_f32": [colsum],
+    "var_rows_f32": [var_rows],
+    "transpose_add_f32": [transpose_add],
+    "cross_entropy_fwd": [cross_entropy],
+    "adam_f32": [adam],
+    "matmul_bias_gelu": [matmul_bias_gelu],
+    "mlp_784_128_10_b64": [mlp],
+    "attention_naive": [attention, attention_library],
+}
+
+
+class Peer:
+    def __init__(self, threads):
+        torch.set_num_threads(threads)
+        torch.set_grad_enabled(False)
+        self.version = f"torch {torch.__version__}"
+
+    def put(self, array, dtype):
+        tensor = torch.from_numpy(array)
+        return tensor.view(torch.bfloat16) if dtype == "bf16" else tensor
+
+    def numpy(self, value, dtype):
+        return value.float().numpy() if dtype == "bf16" else value.numpy()
+
+    def ways(self, graph, request):
+        for way in WAYS.get(graph, []):
+            with torch.inference_mode():
+                yield way.__name__, torch.inference_mode()(way)
