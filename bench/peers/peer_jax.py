@@ -77,6 +77,26 @@ def attention(q, k, v):
     return jax.nn.softmax(q @ jnp.swapaxes(k, -1, -2) * 0.125, -1) @ v
 
 
+def black_scholes(spot, strike, years):
+    s, k, t = jnp.abs(spot), jnp.abs(strike) + 0.5, jnp.abs(years) + 0.25
+    spread = jnp.sqrt(t) * 0.3
+    d1 = (jnp.log(s / k) + t * 0.065) / spread
+    n1 = (jax.lax.erf(d1 * 0.70710678) + 1) * 0.5
+    n2 = (jax.lax.erf((d1 - spread) * 0.70710678) + 1) * 0.5
+    discounted = k * jnp.exp(t * -0.02)
+    call = s * n1 - discounted * n2
+    return call, call - s + discounted
+
+
+def scale_mask_softmax(scores, mask):
+    return jax.nn.softmax(scores * 0.125 + mask, -1)
+
+
+def huber_loss(x, target):
+    d = jnp.abs(x - target)
+    return jnp.where(d <= 1, jnp.square(d) * 0.5, d - 0.5).mean()
+
+
 WAYS = {
     "add_relu": add_relu,
     "bias_gelu_residual_f32": bias_gelu_residual,
@@ -95,6 +115,9 @@ WAYS = {
     "matmul_bias_gelu": matmul_bias_gelu,
     "mlp_784_128_10_b64": mlp,
     "attention_naive": attention,
+    "black_scholes_f32": black_scholes,
+    "scale_mask_softmax_f32": scale_mask_softmax,
+    "huber_loss_f32": huber_loss,
 }
 
 

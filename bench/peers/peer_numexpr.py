@@ -78,6 +78,18 @@ def attention(q, k, v):
     return evaluate("e / n", e=e, n=e.sum(-1, keepdims=True)) @ v
 
 
+def scale_mask_softmax(scores, mask):
+    scale = np.float32(0.125)
+    x = evaluate("x * scale + mask", x=scores, mask=mask, scale=scale)
+    return softmax(x)
+
+
+def huber_loss(x, target):
+    half, one = np.float32(0.5), np.float32(1)
+    text = "sum(where(abs(x - y) <= one, (x - y) * (x - y) * half, abs(x - y) - half))"
+    return evaluate(text, x=x, y=target, half=half, one=one) / np.float32(x.size)
+
+
 WAYS = {
     "add_relu": add_relu,
     "softmax_f32": softmax,
@@ -91,6 +103,8 @@ WAYS = {
     "matmul_bias_gelu": matmul_bias_gelu,
     "mlp_784_128_10_b64": mlp,
     "attention_naive": attention,
+    "scale_mask_softmax_f32": scale_mask_softmax,
+    "huber_loss_f32": huber_loss,
 }
 
 

@@ -43,6 +43,27 @@ TEXT = {
     "attention_naive": """c = Constant <value_float = 0.125> ()
         t = Transpose <perm = [0, 1, 3, 2]> (k) s = MatMul(q, t) u = Mul(s, c)
         w = Softmax <axis = -1> (u) out0 = MatMul(w, v)""",
+    "black_scholes_f32": """
+        half = Constant <value_float = 0.5> () quarter = Constant <value_float = 0.25> ()
+        one = Constant <value_float = 1.0> () h = Constant <value_float = 0.70710678> ()
+        c3 = Constant <value_float = 0.3> () c65 = Constant <value_float = 0.065> ()
+        rate = Constant <value_float = -0.02> ()
+        s = Abs(spot) ka = Abs(strike) k = Add(ka, half) ta = Abs(years) t = Add(ta, quarter)
+        ra = Sqrt(t) spread = Mul(ra, c3)
+        sk = Div(s, k) log = Log(sk) drift = Mul(t, c65) top = Add(log, drift)
+        d1 = Div(top, spread) d2 = Sub(d1, spread)
+        a1 = Mul(d1, h) b1 = Erf(a1) e1 = Add(b1, one) n1 = Mul(e1, half)
+        a2 = Mul(d2, h) b2 = Erf(a2) e2 = Add(b2, one) n2 = Mul(e2, half)
+        rt = Mul(t, rate) factor = Exp(rt) discounted = Mul(k, factor)
+        gain = Mul(s, n1) cost = Mul(discounted, n2) call = Sub(gain, cost)
+        without = Sub(call, s) put = Add(without, discounted)""",
+    "scale_mask_softmax_f32": """c = Constant <value_float = 0.125> () u = Mul(scores, c)
+        m = Add(u, mask) out0 = Softmax <axis = -1> (m)""",
+    "huber_loss_f32": """one = Constant <value_float = 1.0> ()
+        half = Constant <value_float = 0.5> ()
+        e = Sub(x, target) d = Abs(e) near = LessOrEqual(d, one)
+        square = Mul(d, d) a = Mul(square, half) b = Sub(d, half) loss = Where(near, a, b)
+        out0 = ReduceMean <keepdims = 0> (loss)""",
 }
 
 

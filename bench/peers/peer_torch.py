@@ -76,6 +76,30 @@ def attention_library(q, k, v):
     return F.scaled_dot_product_attention(q, k, v, scale=0.125)
 
 
+def black_scholes(spot, strike, years):
+    s, k, t = torch.abs(spot), torch.abs(strike) + 0.5, torch.abs(years) + 0.25
+    spread = torch.sqrt(t) * 0.3
+    d1 = (torch.log(s / k) + t * 0.065) / spread
+    n1 = (torch.erf(d1 * 0.70710678) + 1) * 0.5
+    n2 = (torch.erf((d1 - spread) * 0.70710678) + 1) * 0.5
+    discounted = k * torch.exp(t * -0.02)
+    call = s * n1 - discounted * n2
+    return call, call - s + discounted
+
+
+def scale_mask_softmax(scores, mask):
+    return torch.softmax(scores * 0.125 + mask, -1)
+
+
+def huber_loss(x, target):
+    d = torch.abs(x - target)
+    return torch.where(d <= 1, d * d * 0.5, d - 0.5).mean()
+
+
+def huber_loss_library(x, target):
+    return F.huber_loss(x, target)
+
+
 # graph: the ways to state it
 WAYS = {
     "add_relu": [add_relu],
@@ -95,6 +119,9 @@ WAYS = {
     "matmul_bias_gelu": [matmul_bias_gelu],
     "mlp_784_128_10_b64": [mlp],
     "attention_naive": [attention, attention_library],
+    "black_scholes_f32": [black_scholes],
+    "scale_mask_softmax_f32": [scale_mask_softmax],
+    "huber_loss_f32": [huber_loss, huber_loss_library],
 }
 
 
