@@ -138,16 +138,23 @@ choose_kept(const struct kernel *k, struct schedule *s)
     xfree(cost);
 }
 
-// Bytes of all buffers.
+// Bytes of all accesses, each buffer counted once: by what varies, as spans are not known yet.
 static int64_t
 touched_bytes(const struct kernel *k)
 {
-    int64_t bytes = 0;
-    for (uint32_t i = 0; i < k->buffers.n; i++) {
-        const struct kernel_buffer *b = &k->buffers.at[i];
-        bytes += (b->span_hi - b->span_lo + 1) * dtype_size(b->dtype);
+    int64_t all = 0;
+    for (uint32_t b = 0; b < k->buffers.n; b++) {
+        int64_t most = 0;
+        for (uint32_t i = 0; i < k->access.n; i++) {
+            const struct access *x = &k->access.at[i];
+            int64_t bytes = dtype_size(x->dtype);
+            for (uint32_t a = 0; a < k->naxis; a++)
+                bytes *= x->stride[a] ? k->axis[a].extent : 1;
+            most = x->buffer == b && bytes > most ? bytes : most;
+        }
+        all += most;
     }
-    return bytes;
+    return all;
 }
 
 // Bytes that a row loads per pass over it.
@@ -204,6 +211,7 @@ schedule_row(const struct kernel *k, const struct target *t, struct schedule *s,
     int64_t bytes = touched_bytes(k);
     s->streaming_store = t->llc > 0 && bytes > t->llc / 4 * 3 && stores_dense_rows(k);
     bool small_rows = row_bytes(k) <= MAX_AHEAD && !s->tile[ROW_TILE_VECTORS];
-    s->prefetch = k->nstage > 1 && small_rows && bytes > t->l2 * (int64_t)t->units;
+    if (k->nstage > 1 && small_rows && bytes > t->l2 * (int64_t)t->units)
+        s->prefetch = row_bytes(k) <= t->l1 / 2 ? 1 : 2;
     return true;
 }

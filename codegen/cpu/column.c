@@ -260,7 +260,7 @@ prefetch_rows(struct column *c, struct emit_scope *s)
         const char *stride = emit_stride(e, x->stride[e->kernel.naxis - 1]);
         const char *ahead = emit_text(e, "%u", e->sched->prefetch * dtype_size(in->dtype));
         const char *byte = emit_mul(e, stride, ahead);
-        emit_prefetch(e, emit_ptr(e, emit_address(e, s, in->aux), byte, "i8"));
+        emit_prefetch(e, emit_ptr(e, emit_address(e, s, in->aux), byte, "i8"), 2);
     }
 }
 

@@ -183,8 +183,8 @@ void emit_store_value(struct emitter *e, struct emit_scope *s, uint32_t access, 
                       uint32_t flags);
 // The address of lane 0 of an access at the scope's point.
 const char *emit_address(struct emitter *e, struct emit_scope *s, uint32_t access);
-// Asks for the cache line at ptr, any address; nothing depends on it.
-void emit_prefetch(struct emitter *e, const char *ptr);
+// Asks for the cache line at ptr, any address, in a level of cache (1, 2); nothing depends on it.
+void emit_prefetch(struct emitter *e, const char *ptr, uint32_t level);
 void emit_prefetch_write(struct emitter *e, const char *ptr); // the line will be written
 // One elementwise row on given operands (all n lanes): what emit_value does for a body instruction.
 // dtype: the operands' (where: of b and c).

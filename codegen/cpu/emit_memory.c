@@ -330,9 +330,9 @@ emit_load_raw(struct emitter *e, uint8_t dtype, uint32_t lanes, const char *ptr,
 }
 
 void
-emit_prefetch(struct emitter *e, const char *ptr)
+emit_prefetch(struct emitter *e, const char *ptr, uint32_t level)
 {
-    emit_line(e, "call void @llvm.prefetch.p0(ptr %s, i32 0, i32 2, i32 1)", ptr);
+    emit_line(e, "call void @llvm.prefetch.p0(ptr %s, i32 0, i32 %u, i32 1)", ptr, 4 - level);
 }
 
 void

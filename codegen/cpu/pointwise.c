@@ -40,7 +40,7 @@ ask_ahead(struct emitter *e, struct emit_scope *s, uint32_t axis, uint32_t acces
         if (write)
             emit_prefetch_write(e, p);
         else
-            emit_prefetch(e, p);
+            emit_prefetch(e, p, 2);
     }
 }
 
@@ -504,7 +504,7 @@ prefetch_next_tile(struct emitter *e, struct emit_scope *unit, const struct turn
         const char *p = emit_address(e, t->tile[i] ? &turned : &next, in->aux);
         int64_t bytes = (t->tile[i] ? t->rows : t->columns) * dtype_size(in->dtype);
         for (int64_t at = 0; at < bytes; at += 64)
-            emit_prefetch(e, emit_ptr(e, p, emit_text(e, "%d", (int)at), "i8"));
+            emit_prefetch(e, emit_ptr(e, p, emit_text(e, "%d", (int)at), "i8"), 2);
     }
 }
 

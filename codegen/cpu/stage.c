@@ -203,7 +203,8 @@ prefetch_next_row(struct stages *st, struct emit_scope *s)
         const struct access *x = &k->access.at[in->aux];
         int64_t row = x->stride[st->np - 1] * dtype_size(x->dtype);
         if (row && x->stride[k->naxis - 1] == 1)
-            emit_prefetch(e, emit_ptr(e, emit_address(e, s, in->aux), emit_num(e, row), "i8"));
+            emit_prefetch(e, emit_ptr(e, emit_address(e, s, in->aux), emit_num(e, row), "i8"),
+                          e->sched->prefetch);
     }
 }
 

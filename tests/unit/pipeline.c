@@ -69,6 +69,32 @@ Test(pipeline, tells_of_each_pass)
     str_free(&told);
 }
 
+// Schedules are chosen before buffers have their final spans.
+Test(pipeline, long_arrays_are_fetched_ahead_and_streamed)
+{
+    for (int big = 0; big < 2; big++) {
+        struct diag d = {0};
+        struct graph *g = parsed(big ? text : "graph @f(%x: f32[16, 4096]) { return softmax %x }");
+        struct plan *p = plan_build(g, &target, NULL, &d);
+        cr_assert_not_null(p, "%s", d.text);
+        for (uint32_t i = 0; i < p->launch.n; i++) {
+            cr_expect_eq(p->launch.at[i].sched.prefetch, big ? 1 : 0);
+            cr_expect_eq(p->launch.at[i].sched.streaming_store, 0);
+        }
+        plan_free(p);
+        graph_free(g);
+    }
+    struct diag d = {0};
+    struct target t = target;
+    t.llc = 16 << 20;
+    struct graph *g = parsed(text);
+    struct plan *p = plan_build(g, &t, NULL, &d);
+    cr_assert_not_null(p, "%s", d.text);
+    cr_expect_eq(p->launch.at[0].sched.streaming_store, 1);
+    plan_free(p);
+    graph_free(g);
+}
+
 // Tiles of contractions are made smaller until there is work for all threads: 64 rows in tiles of
 // 14 cannot be divided more finely by one part more.
 Test(pipeline, contractions_end_with_any_number_of_threads)
