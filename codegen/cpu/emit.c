@@ -107,6 +107,12 @@ emit_branch(struct emitter *e, const char *cond, const char *yes, const char *no
     emit_line(e, "br i1 %s, label %%%s, label %%%s", cond, yes, no);
 }
 
+void
+emit_rarely(struct emitter *e, const char *cond, const char *yes, const char *no)
+{
+    emit_line(e, "br i1 %s, label %%%s, label %%%s, !prof !1", cond, yes, no);
+}
+
 // ---- kernels and functions
 
 // Kept instructions travel through the expansion as extra stores, which it renumbers.

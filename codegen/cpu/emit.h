@@ -105,6 +105,8 @@ void emit_place(struct emitter *e, const char *label);       // starts the block
 void emit_jump(struct emitter *e, const char *label);
 void emit_branch(struct emitter *e, const char *cond, const char *yes, const char *no);
 
+void emit_rarely(struct emitter *e, const char *cond, const char *yes, const char *no); // seldom
+
 // Types: "<16 x float>". emit_type: in registers; emit_memory_type: f16 i16, bool i8.
 const char *emit_type(struct emitter *e, uint8_t dtype, uint32_t lanes);
 const char *emit_memory_type(struct emitter *e, uint8_t dtype, uint32_t lanes);

@@ -16,4 +16,10 @@ const char *emit_base(struct emitter *e, struct emit_scope *s, uint32_t access);
 // An OP_load whose operands have been computed in s.
 const char *emit_load(struct emitter *e, struct emit_scope *s, uint32_t inst);
 
+// Whether an instruction of s divides what varies between lanes by what does not, and the target
+// can do that without dividing; then its value (emit_divide.c), with the bits of OP_div.
+bool emit_divides_by_shared(const struct emitter *e, const struct emit_scope *s,
+                            const struct inst *in);
+const char *emit_divide_by_shared(struct emitter *e, uint32_t lanes, const char *a, const char *b);
+
 #endif

@@ -204,6 +204,8 @@ compute(struct emitter *e, struct emit_scope *s, uint32_t i)
     }
     default:
         CHECK(in->op != OP_result, "the class has not given the result of an accumulator");
+        if (emit_divides_by_shared(e, s, in))
+            return emit_divide_by_shared(e, s->lanes, a, b);
         return emit_row(e, in->op, in->op == OP_where ? in->dtype : from, s->lanes, a, b, c);
     }
 }
@@ -233,7 +235,7 @@ emit_rare_where(struct emitter *e, struct emit_scope *s, const struct inst *in)
     const char *any = emit_op(e, "call i1 @llvm.vector.reduce.or.v%ui1(%s %s)", s->lanes, mask,
                               s->value[in->a]);
     const char *then = emit_label(e, "rare"), *end = emit_text(e, "%s.end", then);
-    emit_line(e, "br i1 %s, label %%%s, label %%%s, !prof !1", any, then, end);
+    emit_rarely(e, any, then, end);
     emit_place(e, then);
     struct emit_scope inside = emit_scope(e, s, s->lanes);
     const char *slow = emit_value(e, &inside, in->b);
