@@ -209,9 +209,10 @@ schedule_row(const struct kernel *k, const struct target *t, struct schedule *s,
     s->grain = work < GRAIN_WORK ? (GRAIN_WORK + work - 1) / work : 1;
     s->finish_units = s->shared_scratch_bytes > 0;
     int64_t bytes = touched_bytes(k);
-    s->streaming_store = t->llc > 0 && bytes > t->llc / 4 * 3 && stores_dense_rows(k);
+    int64_t shared = schedule_shared_cache(t);
+    s->streaming_store = shared > 0 && bytes > shared && stores_dense_rows(k);
     bool small_rows = row_bytes(k) <= MAX_AHEAD && !s->tile[ROW_TILE_VECTORS];
-    if (k->nstage > 1 && small_rows && bytes > t->l2 * (int64_t)t->units)
+    if (k->nstage > 1 && small_rows && bytes > schedule_own_cache(t))
         s->prefetch = row_bytes(k) <= t->l1 / 2 ? 1 : 2;
     return true;
 }

@@ -86,7 +86,7 @@ Test(pipeline, long_arrays_are_fetched_ahead_and_streamed)
     }
     struct diag d = {0};
     struct target t = target;
-    t.llc = 16 << 20;
+    t.llc = 8 << 20;
     struct graph *g = parsed(text);
     struct plan *p = plan_build(g, &t, NULL, &d);
     cr_assert_not_null(p, "%s", d.text);
