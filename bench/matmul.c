@@ -24,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -98,9 +99,11 @@ element(const struct task *p, const void *x, int64_t i)
 static void *
 array(const struct task *p, int64_t n, uint64_t seed)
 {
-    size_t bytes = ((size_t)n * dtype_size(p->dtype) + 4095) & ~(size_t)4095;
-    void *x = aligned_alloc(4096, bytes);
+    enum { HUGE_PAGE = 2 << 20 }; // what NumPy and fusec ask for too where arrays are large
+    size_t bytes = ((size_t)n * dtype_size(p->dtype) + HUGE_PAGE - 1) & ~(size_t)(HUGE_PAGE - 1);
+    void *x = aligned_alloc(HUGE_PAGE, bytes);
     CHECK(x, "no memory for %zu bytes", bytes);
+    madvise(x, bytes, MADV_HUGEPAGE);
     for (int64_t i = 0; i < n; i++) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
         double v = (double)(int64_t)(seed >> 33) / (1 << 30) - 1;
@@ -383,6 +386,14 @@ describe_openblas(struct contestant *c)
 }
 
 static void
+describe_mkl(struct contestant *c)
+{
+    void (*words)(char *, int) = (void (*)(char *, int))dlsym(c->lib, "MKL_Get_Version_String");
+    if (words)
+        words(c->words, sizeof c->words);
+}
+
+static void
 load(struct contestant *c)
 {
     char threads[16];
@@ -396,16 +407,15 @@ load(struct contestant *c)
         return;
     c->lib = dlopen(c->path, RTLD_NOW | RTLD_GLOBAL);
     CHECK(c->lib, "%s", dlerror());
-    c->kind = dlsym(c->lib, "dnnl_engine_create") ? ONEDNN
-              : dlsym(c->lib, "MKL_Get_Version_String") || dlsym(c->lib, "mkl_get_version") ? MKL
-                                                                                           : OPENBLAS;
+    c->kind = dlsym(c->lib, "dnnl_engine_create")       ? ONEDNN
+              : dlsym(c->lib, "MKL_Get_Version_String") ? MKL
+                                                        : OPENBLAS;
     c->open = c->kind == ONEDNN ? dnnl_open : blas_open;
     c->call = c->kind == ONEDNN ? dnnl_call : blas_call;
     if (c->kind == OPENBLAS)
         describe_openblas(c);
-    void (*mkl_words)(char *, int) = (void (*)(char *, int))dlsym(c->lib, "MKL_Get_Version_String");
-    if (c->kind == MKL && mkl_words)
-        mkl_words(c->words, sizeof c->words);
+    if (c->kind == MKL)
+        describe_mkl(c);
 }
 
 // ---- turns

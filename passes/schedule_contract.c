@@ -4,12 +4,16 @@
 //   - which of m and n the vectors run along (the roles of the factors follow);
 //   - the register tile, rows x vectors: the one that wastes least at the edges and whose loads
 //     hide behind its multiply-adds, among those that fit the register file;
-//   - which factor is packed, and the tile of C that makes a unit: B's panel and the accumulators
-//     have to stay in half the second-level cache, and all threads need work.
+//   - which factor is packed, and the tile of C that makes a unit: B's panel has to stay in the
+//     first-level cache, A's and the sums in the second, and all threads need work.
 // A factor is packed when it has instructions of its own beside a load (they then run once per
 // panel), when its layout is not what the innermost loop reads, or when it is read so often that
 // the copy pays. Costs below are in cycles of a core that starts two multiply-adds and two loads a
 // cycle; only their ratios matter.
+//
+// With AVX-512 and floats the innermost loop is printed as assembly (codegen/cpu/contract_asm.c),
+// which reads more layouts where they lie, so the third question has other answers there. Its
+// scratch is at most 256 KiB a thread.
 #include "passes/schedule_contract.h"
 
 #include "passes/plan.h"
@@ -49,12 +53,35 @@ contract_layout(const struct schedule *s, uint32_t size, int64_t depth)
     if (s->pack & PACK_A)
         l.b_at = round_up((mc / s->rows * kc + tail) * l.width * size + lanes * size, 64);
     l.c_at = l.b_at;
-    if (s->pack & PACK_B)
+    if (s->pack & (PACK_B | COPY_B))
         l.c_at += round_up((kc + tail) * columns * size, 64);
-    l.c_row = one_panel ? 0 : nc;
-    l.c_column = one_panel ? 0 : s->rows;
-    l.bytes = round_up(l.c_at + (one_panel ? s->rows * columns : mc * nc) * size, 64);
+    bool one_tile = one_panel || s->pack & SUM_IN_OUTPUT;
+    l.c_row = one_tile ? 0 : nc;
+    l.c_column = one_tile ? 0 : s->rows;
+    l.bytes = round_up(l.c_at + (one_tile ? s->rows * columns : mc * nc) * size, 64);
     return l;
+}
+
+uint32_t
+contract_sum_store(const struct kernel *k, uint32_t m, uint32_t n)
+{
+    for (uint32_t i = 0; i < k->store.n; i++) {
+        const struct access *x = &k->access.at[k->store.at[i].access];
+        bool fits = x->dtype == k->acc.at[k->contraction.acc].dtype && x->stride[n] == 1;
+        for (uint32_t d = 0; d + 1 < k->naxis; d++)
+            fits = fits && (x->stride[d] != 0 || k->axis[d].extent <= 1);
+        if (fits && (x->stride[m] > 0 || k->axis[m].extent <= 1))
+            return i;
+    }
+    return UINT32_MAX;
+}
+
+void
+contract_edges(struct schedule *s, int64_t m, int64_t n)
+{
+    int64_t columns = (int64_t)s->unroll * s->vec;
+    s->edge[0] = (uint8_t)(m % s->rows);
+    s->edge[1] = (uint8_t)ceil_div(n % columns, s->vec);
 }
 
 // ---- what is to be scheduled, in the roles chosen
@@ -66,6 +93,7 @@ struct problem {
     uint32_t m, n;       // axes
     uint32_t a, b;       // instructions
     uint32_t size, lanes, registers;
+    bool by_hand; // the innermost loop is assembly
 };
 
 // A load of the accumulator's dtype and nothing else: its access; else NULL.
@@ -99,6 +127,7 @@ problem_of(const struct kernel *k, const struct target *t)
     p.size = dtype_size(k->acc.at[k->contraction.acc].dtype);
     p.lanes = bytes / p.size;
     p.registers = bytes == 64 ? 32 : 16;
+    p.by_hand = bytes == 64 && dtype_is_float(k->acc.at[k->contraction.acc].dtype);
     return p;
 }
 
@@ -120,17 +149,52 @@ better_swapped(const struct problem *p)
 
 // ---- the register tile
 
+// Cycles of one step of k.
+static double
+step_cycles(const struct problem *p, int64_t rows, int64_t vecs)
+{
+    double fma = (double)(rows * vecs) / 2, latency = 4;
+    // Elements of A are broadcast through one pointer a row; LLVM keeps those beyond 8 in memory.
+    int64_t pointers = rows > 8 && !p->by_hand ? rows - 8 : 0;
+    double loads = (double)(rows + vecs + pointers / 2) / 2;
+    double step = fma > loads ? fma : loads;
+    return (step > latency ? step : latency) + (p->by_hand ? 0.2 : 0.1) * loads;
+}
+
+// Steps of k whose panel of B fills the first-level cache.
+static int64_t
+deep_panel(const struct problem *p, int64_t vecs)
+{
+    int64_t row = vecs * p->lanes * p->size;
+    return max64(ceil_div(max64(p->t->l1, 32 << 10), row), 64);
+}
+
+// Cycles around the loop over k of one tile: sums are fetched and put away for each panel.
+static double
+tile_rest(const struct problem *p, int64_t sums, int64_t vecs)
+{
+    if (!p->by_hand)
+        return 1.5 * (double)sums + 40;
+    int64_t panels = max64(ceil_div(p->K, deep_panel(p, vecs) * 3 / 2), 1);
+    return (3 * (double)sums + 40) * (double)panels;
+}
+
 // Cycles of all multiply-adds with a register tile.
 static double
 tile_cycles(const struct problem *p, int64_t rows, int64_t vecs)
 {
-    double fma = (double)(rows * vecs) / 2, latency = 4;
-    // Elements of A are broadcast through one pointer a row; more than 8 of those live in memory.
-    double loads = (double)(rows + vecs + (rows > 8 ? rows - 8 : 0) / 2) / 2;
-    double step = fma > loads ? fma : loads;
-    step = (step > latency ? step : latency) + 0.1 * loads;
-    double tile = step * (double)p->K + 1.5 * (double)(rows * vecs) + 40;
-    return tile * (double)(ceil_div(p->M, rows) * ceil_div(p->N, vecs * p->lanes));
+    int64_t down = p->M / rows, across = p->N / (vecs * p->lanes);
+    int64_t low = p->M % rows, narrow = ceil_div(p->N % (vecs * p->lanes), p->lanes);
+    int64_t height[2] = {rows, p->by_hand ? low : rows};
+    int64_t width[2] = {vecs, p->by_hand ? narrow : vecs};
+    double total = 0;
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 2; j++) {
+            double tiles = (double)((i ? low > 0 : down) * (j ? narrow > 0 : across));
+            double step = step_cycles(p, height[i], width[j]);
+            total += tiles * (step * (double)p->K + tile_rest(p, height[i] * width[j], vecs));
+        }
+    return total;
 }
 
 enum { MAX_VECS = 6, MAX_ROWS = 28 }; // at most 7: a cut-off panel takes a mask register a vector
@@ -140,7 +204,7 @@ choose_tile(const struct problem *p, struct schedule *s)
     double best = 1e300;
     for (int64_t vecs = 1; vecs <= MAX_VECS; vecs++) {
         for (int64_t rows = 1; rows <= MAX_ROWS; rows++) {
-            if (rows * vecs + vecs + 1 > p->registers - 1)
+            if (rows * vecs + vecs + 1 > p->registers - (p->by_hand ? 0 : 1))
                 continue;
             double cycles = tile_cycles(p, rows, vecs);
             if (cycles < best) {
@@ -165,6 +229,26 @@ choose_packing(const struct problem *p, struct schedule *s)
     bool far = b && b->stride[k] * p->size >= 4096 && p->K >= 64;
     if (!b || (b->stride[p->n] != 1 && p->N != 1) || (p->M >= 16 * s->rows && far))
         s->pack |= PACK_B;
+}
+
+// The loop in assembly reads A along either axis; where N is long, packing makes one stream of it.
+// B is packed on the way unless all of it stays in the first-level cache.
+static void
+choose_packing_by_hand(const struct problem *p, struct schedule *s)
+{
+    enum { LONG = 512 };
+    uint32_t k = p->k->naxis - 1u;
+    const struct access *a = plain_load(p, p->a), *b = plain_load(p, p->b);
+    s->pack = BY_HAND;
+    if (contract_sum_store(p->k, p->m, p->n) != UINT32_MAX)
+        s->pack |= SUM_IN_OUTPUT;
+    bool readable = a && (s->rows == 1 || a->stride[k] == 1 || a->stride[p->m] == 1);
+    if (!readable || (p->M > s->rows && p->N >= LONG && p->K > 1))
+        s->pack |= PACK_A;
+    if (!b || (b->stride[p->n] != 1 && p->N != 1))
+        s->pack |= PACK_B;
+    else if (p->M >= 3 * s->rows && p->K * p->N * p->size > p->t->l1 / 2)
+        s->pack |= COPY_B;
 }
 
 // Divides `extent` into equal parts of at most `most`, each a multiple of `unit`.
@@ -241,15 +325,47 @@ stream_blocks(const struct problem *p, struct schedule *s, int64_t *nc, int64_t 
 // A's rows of a unit live in half the second-level cache, the accumulators (of all panels but the
 // last) in three eighths.
 static void
-choose_blocks(const struct problem *p, struct schedule *s)
+size_blocks(const struct problem *p, const struct schedule *s, int64_t *mc, int64_t *nc,
+            int64_t *kc)
 {
     int64_t columns = (int64_t)s->unroll * s->vec;
     int64_t cache = min64(max64(p->t->l2, 256 << 10), 1 << 20) / (s->pack & PACK_A ? 2 : 1);
-    int64_t kc = part(p->K, p->K <= 512 ? 512 : 320, 1);
-    int64_t mc = part(p->M, max64(cache / 2 / (kc * p->size), s->rows), s->rows);
-    int64_t room = kc < p->K ? max64(cache * 3 / 8 / (mc * p->size), columns) : p->N;
-    int64_t nc = part(p->N, room, columns);
-    bool from_memory = (double)p->K * (double)p->N * p->size > (double)cache / 2;
+    *kc = part(p->K, p->K <= 512 ? 512 : 320, 1);
+    *mc = part(p->M, max64(cache / 2 / (*kc * p->size), s->rows), s->rows);
+    int64_t room = *kc < p->K ? max64(cache * 3 / 8 / (*mc * p->size), columns) : p->N;
+    *nc = part(p->N, room, columns);
+}
+
+// B's panel fills the first-level cache, for which it pays to come back to C more often; A's, if it
+// is packed, and B's take 256 KiB together; C's tile stays in the second-level cache beside them.
+static void
+size_blocks_by_hand(const struct problem *p, const struct schedule *s, int64_t *mc, int64_t *nc,
+                    int64_t *kc)
+{
+    enum { SCRATCH = 256 << 10 };
+    int64_t columns = (int64_t)s->unroll * s->vec, l2 = max64(p->t->l2, 256 << 10);
+    int64_t deep = deep_panel(p, s->unroll);
+    *kc = part(p->K, p->K <= deep * 3 / 2 ? deep * 3 / 2 : deep, 1);
+    int64_t width = contract_layout(s, p->size, p->K).width;
+    int64_t room = SCRATCH - 4 * (int64_t)p->lanes * p->size * p->registers -
+                   round_up(*kc, p->lanes) * columns * p->size;
+    int64_t most = s->pack & PACK_A ? min64(room, l2 / 2) / (*kc * width * p->size) * s->rows
+                                    : l2 / 2 / (*kc * p->size);
+    *mc = part(p->M, max64(most, s->rows), s->rows);
+    bool in_scratch = *kc < p->K && !(s->pack & SUM_IN_OUTPUT);
+    int64_t sums = in_scratch ? SCRATCH : *kc < p->K ? l2 / 4 : INT32_MAX;
+    *nc = part(p->N, max64(sums / (*mc * p->size), columns), columns);
+}
+
+static void
+choose_blocks(const struct problem *p, struct schedule *s)
+{
+    int64_t mc, nc, kc;
+    if (p->by_hand)
+        size_blocks_by_hand(p, s, &mc, &nc, &kc);
+    else
+        size_blocks(p, s, &mc, &nc, &kc);
+    bool from_memory = (double)p->K * (double)p->N * p->size > (double)p->t->l2 / 2;
     if (p->M <= s->rows && (from_memory || s->pack & PACK_B))
         stream_blocks(p, s, &nc, &kc);
     int64_t threads = useful_threads(p, s);
@@ -278,9 +394,13 @@ schedule_contract(const struct kernel *k, const struct target *t, struct schedul
         swap_roles(&p);
     s->vec = (uint8_t)p.lanes;
     choose_tile(&p, s);
-    choose_packing(&p, s);
+    if (p.by_hand)
+        choose_packing_by_hand(&p, s);
+    else
+        choose_packing(&p, s);
     choose_blocks(&p, s);
     s->chunk = s->tile[1];
+    contract_edges(s, p.M, p.N);
     s->scratch_bytes = contract_layout(s, p.size, p.K).bytes;
     return true;
 }

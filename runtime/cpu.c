@@ -24,6 +24,9 @@
 #include <unistd.h>
 
 enum { UNUSED_CODES = 256, UNUSED_TEXT = 64 << 20 };
+// Scratch of more than a few pages takes a huge page: what lies in it is read again and again, and
+// small pages would have to be looked up each time.
+enum { FEW_PAGES = 128 << 10, HUGE_PAGE = 2 << 20 };
 
 struct cpu_device {
     struct device base; // first: struct device * is one of these
@@ -198,6 +201,8 @@ cpu_launch(struct device *d, struct code *code, const struct kernel *k, const st
                            .stride = line(s->scratch_bytes)};
     int64_t shared = line(s->shared_scratch_bytes);
     int64_t memory = shared + j.stride * (threads > finishers ? threads : finishers);
+    if (memory > FEW_PAGES && memory < HUGE_PAGE)
+        memory = HUGE_PAGE;
     if (memory) {
         j.args.shared = alloc_take(c->scratch, memory);
         if (!j.args.shared)

@@ -35,6 +35,7 @@ struct contract {
     const char *M, *N, *K, *mc, *nc, *kc; // operands
     struct contract_layout at;            // of scratch
     const char *c_row, *c_column;         // at's, as operands
+    const struct access *sums;            // where sums lie between panels; NULL: in scratch
 };
 
 // A unit: its batch and bounds, as operands.
@@ -58,6 +59,38 @@ find_results(struct contract *c)
             c->result[c->nresult++] = i;
     for (uint32_t i = 0; i < e->kernel.store.n; i++)
         c->value[i] = e->kernel.store.at[i].value;
+}
+
+// How the loop in assembly reads A: along k where it lies so, else as rows that are neighbours.
+static bool
+runs_along_k(const struct contract *c)
+{
+    const struct kernel *k = &c->e->kernel;
+    const int64_t *stride = k->access.at[k->inst.at[c->a].aux].stride;
+    return stride[c->k] == 1 && c->e->sched->rows > 1;
+}
+
+// Whether the sums are all that is stored.
+static bool
+stores_sums(const struct contract *c)
+{
+    return c->sums && c->e->kernel.store.n == 1 &&
+           c->e->kernel.inst.at[c->value[0]].op == OP_result;
+}
+
+static void
+set_by_hand(struct contract *c)
+{
+    const struct schedule *s = c->e->sched;
+    uint32_t store = contract_sum_store(&c->e->kernel, c->m, c->n);
+    if (s->pack & SUM_IN_OUTPUT && store != UINT32_MAX)
+        c->sums = &c->e->kernel.access.at[c->e->kernel.store.at[store].access];
+    c->tile.by_hand = true;
+    c->tile.copy_b = !(s->pack & PACK_B) && s->pack & COPY_B;
+    c->tile.a_by_row = !(s->pack & PACK_A) && runs_along_k(c);
+    c->tile.c_in_place = stores_sums(c);
+    c->tile.edge_rows = s->edge[0];
+    c->tile.edge_vecs = s->edge[1];
 }
 
 static void
@@ -101,6 +134,8 @@ contract_set_up(struct contract *c, struct emitter *e)
     c->c_column = emit_num(e, c->at.c_column);
     set_tile(c);
     find_results(c);
+    if (e->sched->pack & BY_HAND)
+        set_by_hand(c);
 }
 
 // Offsets into scratch depend on the tile of C, so they are numbers, not text.
@@ -140,6 +175,13 @@ factor_stride(struct contract *c, uint32_t inst, uint32_t axis)
 {
     const struct kernel *k = &c->e->kernel;
     return emit_stride(c->e, k->access.at[k->inst.at[inst].aux].stride[axis]);
+}
+
+// A number of elements in bytes.
+static const char *
+bytes(struct contract *c, const char *elements)
+{
+    return emit_mul(c->e, elements, emit_text(c->e, "%u", c->tile.size));
 }
 
 // All of the unit's rows: micro-panels [kc][width], one after the other.
@@ -252,33 +294,110 @@ epilogue(struct contract *c, struct unit *u, const char *row, const char *column
 
 // ---- loops
 
-// One register tile: row and column are its first indices, b its factor's address.
-static void
-register_tile(struct contract *c, struct unit *u, const char *row, const char *column,
-              const char *b)
+// A register tile: its place in C and what is left of the unit from there, all operands.
+struct spot {
+    const char *row, *column, *rows, *columns;
+    const char *acc; // its accumulators in scratch
+};
+
+static struct spot
+spot_at(struct contract *c, struct unit *u, const char *row, const char *column)
 {
     struct emitter *e = c->e;
-    const struct contract_tile *t = &c->tile;
-    const char *rows = emit_op(e, "sub i64 %s, %s", u->m1, row);
-    const char *columns = emit_op(e, "sub i64 %s, %s", u->n1, column);
+    struct spot s = {.row = row, .column = column};
+    s.rows = emit_op(e, "sub i64 %s, %s", u->m1, row);
+    s.columns = emit_op(e, "sub i64 %s, %s", u->n1, column);
     const char *down = emit_op(e, "sub i64 %s, %s", row, u->m0);
     const char *across = emit_op(e, "sub i64 %s, %s", column, u->n0);
     const char *at = emit_add(e, emit_mul(e, down, c->c_row), emit_mul(e, across, c->c_column));
-    const char *acc = emit_ptr(e, scratch(c, c->at.c_at), at, t->type);
+    s.acc = emit_ptr(e, scratch(c, c->at.c_at), at, c->tile.type);
+    return s;
+}
+
+static void
+tile_by_llvm(struct contract *c, struct unit *u, const struct spot *s, const char *b)
+{
+    struct emitter *e = c->e;
+    const struct contract_tile *t = &c->tile;
     const char *am = "0", *ak = "0", *bk = "0", *a;
     if (t->pack_a) {
-        a = packed_a(c, u, row);
+        a = packed_a(c, u, s->row);
     } else {
-        a = factor_address(c, u, c->a, c->m, row);
+        a = factor_address(c, u, c->a, c->m, s->row);
         am = factor_stride(c, c->a, c->m), ak = factor_stride(c, c->a, c->k);
     }
     if (!t->pack_b)
         bk = factor_stride(c, c->b, c->k);
     emit_line(e, "call void @micro(ptr %s, i64 %s, i64 %s, i64 %s, ptr %s, i64 %s, i64 %s, i64 %s, "
-                 "ptr %s, i64 %s)", a, am, ak, rows, b, bk, columns, u->steps, acc, u->more);
-    const char *end = emit_if(e, u->last);
-    epilogue(c, u, row, column, acc);
-    emit_endif(e, end);
+                 "ptr %s, i64 %s)", a, am, ak, s->rows, b, bk, s->columns, u->steps, s->acc,
+              u->more);
+}
+
+// Between panels the sums lie in an output or in scratch; after the last one they go to the output,
+// if they are all that is stored, or to scratch, where the epilogue finds them.
+static void
+place_sums(struct contract *c, struct unit *u, const struct spot *s, struct contract_call *call)
+{
+    struct emitter *e = c->e;
+    const struct contract_tile *t = &c->tile;
+    const char *line = emit_text(e, "%u", t->vecs * t->lanes * t->size);
+    call->to = call->from = s->acc;
+    call->to_row = call->from_row = line;
+    if (!c->sums)
+        return;
+    struct emit_scope at = emit_scope(e, u->batch, 1);
+    emit_bind(&at, c->m, EMIT_UNIFORM, s->row);
+    emit_bind(&at, c->n, EMIT_UNIFORM, s->column);
+    call->from = emit_address(e, &at, (uint32_t)(c->sums - e->kernel.access.at));
+    call->from_row = bytes(c, emit_stride(e, c->sums->stride[c->m]));
+    if (t->c_in_place) {
+        call->to = call->from, call->to_row = call->from_row;
+        return;
+    }
+    call->to = emit_op(e, "select i1 %s, ptr %s, ptr %s", u->last, s->acc, call->from);
+    call->to_row = emit_op(e, "select i1 %s, i64 %s, i64 %s", u->last, line, call->from_row);
+}
+
+static void
+tile_by_hand(struct contract *c, struct unit *u, const struct spot *s, const char *b)
+{
+    struct emitter *e = c->e;
+    const struct contract_tile *t = &c->tile;
+    struct contract_call call = {.b = b, .b_step = "0", .a_step = "0", .steps = u->steps,
+                                 .more = u->more, .rows = s->rows, .columns = s->columns,
+                                 .copy = "null"};
+    if (t->pack_a) {
+        call.a = packed_a(c, u, s->row);
+    } else {
+        call.a = factor_address(c, u, c->a, c->m, s->row);
+        call.a_step = bytes(c, factor_stride(c, c->a, t->a_by_row ? c->m : c->k));
+    }
+    if (!t->pack_b)
+        call.b_step = bytes(c, factor_stride(c, c->b, c->k));
+    if (t->copy_b) {
+        call.copy = scratch(c, c->at.b_at);
+        call.first_rows = emit_op(e, "icmp eq i64 %s, %s", s->row, u->m0);
+        call.b = emit_op(e, "select i1 %s, ptr %s, ptr %s", call.first_rows, b, call.copy);
+    }
+    place_sums(c, u, s, &call);
+    contract_asm_call(e, t, &call);
+}
+
+// One register tile: row and column are its first indices, b its factor's address.
+static void
+register_tile(struct contract *c, struct unit *u, const char *row, const char *column,
+              const char *b)
+{
+    struct spot s = spot_at(c, u, row, column);
+    if (!c->tile.by_hand)
+        tile_by_llvm(c, u, &s, b);
+    else
+        tile_by_hand(c, u, &s, b);
+    if (c->tile.c_in_place)
+        return;
+    const char *end = emit_if(c->e, u->last);
+    epilogue(c, u, row, column, s.acc);
+    emit_endif(c->e, end);
 }
 
 static void
@@ -353,7 +472,10 @@ cpu_contract(struct emitter *e)
     struct contract c = {0};
     struct emit_loop units;
     contract_set_up(&c, e);
-    contract_micro(&c.tile, e->text);
+    if (c.tile.by_hand)
+        contract_asm(&c.tile, e->text);
+    else
+        contract_micro(&c.tile, e->text);
     emit_function(e, "kernel");
     emit_loop_open(e, &units, "%begin", "%end", "1");
     const char *packed = emit_carry(e, &units, "i64", "-1");

@@ -11,10 +11,28 @@ struct contract_tile {
     uint32_t rows, vecs;
     uint32_t width;                  // elements that a packed A holds per step of k (>= rows)
     bool is_float, pack_a, pack_b;
+    // Of the loop in assembly only:
+    bool by_hand;
+    bool copy_b;     // B is packed by the first rows that read it
+    bool a_by_row;   // A is read along k, else along its free axis
+    bool c_in_place; // the sums go to the output and nowhere else
+    uint32_t edge_rows, edge_vecs; // of the last tile down and across; 0: as all others
 };
 
 // Appends the function `micro` to the text; see contract_micro.c.
 void contract_micro(const struct contract_tile *t, struct str *text);
+
+// The same in assembly, and a call of it; see contract_asm.c. All are operands; steps and rows in
+// memory are in bytes.
+struct contract_call {
+    const char *a, *a_step, *b, *b_step, *steps;
+    const char *to, *to_row, *from, *from_row, *more; // where sums go, and come from if more != 0
+    const char *rows, *columns;                       // left in the unit
+    const char *first_rows, *copy;                    // i1, and where B's panel is copied to
+};
+void contract_asm(const struct contract_tile *t, struct str *text);
+void contract_asm_call(struct emitter *e, const struct contract_tile *t,
+                       const struct contract_call *c);
 
 // A factor while it is packed: the instruction's values at points first <= p < end of its free axis
 // and k <= q < k + steps, written to dst as [steps][width] elements of the accumulator's type, and

@@ -109,6 +109,7 @@ check(const struct spec *s, const struct target *t, void (*change)(struct schedu
         change(&q, variant);
         int64_t m = q.transpose ? s->n : s->m, n = q.transpose ? s->m : s->n;
         q.units = s->batch * ((m + q.tile[0] - 1) / q.tile[0]) * ((n + q.tile[1] - 1) / q.tile[1]);
+        contract_edges(&q, m, n);
         q.scratch_bytes = contract_layout(&q, dtype_size(s->acc), s->k).bytes;
     }
     words(what, sizeof what, s, &q);
@@ -222,6 +223,8 @@ small_tiles(struct schedule *q, uint32_t variant)
     q->tile[1] = (uint16_t)(q->vec * q->unroll * (1 + variant / 2 % 2));
     q->tile[2] = (uint16_t)(1 + variant * 5 % 23);
     q->pack |= (uint8_t)(variant % 4);
+    if (variant % 3 == 0)
+        q->pack &= (uint8_t)~SUM_IN_OUTPUT;
 }
 
 Test(contract, tiles)

@@ -1,0 +1,376 @@
+// contract_asm.c: the innermost loop of a contraction as AVX-512 assembly: functions
+//
+//   micro.R.V.x(a, astep, b, bk, k, c, ldc, from, ldfrom, more, mask, copy)
+//
+// that add the products of a tile of R rows by V vectors over k steps to what lies at `from` (more
+// != 0) or to zero, and leave the sums at c; ldc and ldfrom are bytes from row to row. An element
+// is one chain of fused multiply-adds in the order of k.
+//
+// Why not LLVM's loop (contract_micro.c, which all other targets use): a good tile takes 30 of 32
+// registers, and LLVM's scheduler moves the next step's loads up until the sums are spilled; it
+// also moves all sums through the stack between the loops. Here every register has one use:
+//
+//   zmm0 .. R V - 1   the sums, row after row      then V vectors of B, then broadcasts of A
+//   rdx, rcx          B and its bytes a step       r8       steps left
+//   rdi and others    A, a base for five rows      rsi, rax bytes from row to row, three times that
+//                     (or rsi: bytes a step)       r9, r10  C         r11 where B is copied to
+//
+// x says how B is read: p, packed as [k][vectors of the full tile]; d, where it lies, in vectors
+// along its free axis; c, likewise, and written to `copy` in the packed form on the way: the first
+// rows that read a panel pack it, at the price of V stores a step. A is read as [k][R] (packed, or
+// where its rows are neighbours: astep is the bytes a step) or, where k's elements are neighbours,
+// row by row (astep is the bytes from row to row).
+//
+// A tile at the matrix's edge has functions of its own, with exactly the rows and vectors that are
+// left, so no row is read that does not exist; their last vector is cut by the mask.
+//
+// The functions are naked: arguments arrive as the System V ABI says. Sums are 32 or 64 bits.
+#include "codegen/cpu/contract.h"
+
+enum { UNROLL = 4, ROWS_A_BASE = 5, MAX_BASES = 6 }; // UNROLL: steps a turn of the loop
+// How far ahead memory is asked for: B where it lies, in eights of steps; packed A, in bytes; the
+// next tile's sums, during so many last steps of this one.
+enum { B_AHEAD = 3, A_AHEAD = 1024, LAST_STEPS = 48 };
+enum { ARGUMENTS = 8 }; // bytes from the stack pointer to the first argument on the stack, at entry
+static const char *const base[MAX_BASES] = {"rdi", "rbx", "rbp", "r12", "r13", "r14"};
+
+struct micro {
+    const struct contract_tile *t;
+    struct str *o;
+    uint32_t rows, vecs, bases;
+    char kind; // p, d, c
+    bool masked;
+};
+
+static uint32_t
+sum(const struct micro *m, uint32_t row, uint32_t v)
+{
+    return row * m->vecs + v;
+}
+
+static uint32_t
+vector_b(const struct micro *m, uint32_t v)
+{
+    return m->rows * m->vecs + v;
+}
+
+// One instruction. In inline assembly a $ is written twice.
+#define SAY(m, ...) (str_printf((m)->o, __VA_ARGS__), str_add((m)->o, "\\0A"))
+
+static const char *
+moves(const struct micro *m) // a vector
+{
+    return m->t->size == 8 ? "vmovupd" : "vmovups";
+}
+
+static char
+suffix(const struct micro *m)
+{
+    return m->t->size == 8 ? 'd' : 's';
+}
+
+static const char *
+mask_of(const struct micro *m, uint32_t v)
+{
+    return m->masked && v + 1 == m->vecs ? "{%k1}" : "";
+}
+
+// Whether vector v of B passes through a register; one row alone multiplies it from memory.
+static bool
+is_held(const struct micro *m, uint32_t v)
+{
+    return m->rows > 1 || m->kind == 'c' || *mask_of(m, v);
+}
+
+static const char *
+zeroing(const struct micro *m, uint32_t v)
+{
+    return *mask_of(m, v) ? " {z}" : "";
+}
+
+// ---- before the loop
+
+// The offset of argument i of those on the stack.
+static uint32_t
+on_stack(const struct micro *m, uint32_t i)
+{
+    return ARGUMENTS + 8 * (i + m->bases);
+}
+
+static void
+say_entry(const struct micro *m)
+{
+    SAY(m, "pushq %%r15");
+    for (uint32_t i = 1; i < m->bases; i++)
+        SAY(m, "pushq %%%s", base[i]);
+    if (!m->masked)
+        return;
+    SAY(m, "movl %u(%%rsp), %%eax", on_stack(m, 4));
+    SAY(m, "kmovw %%eax, %%k1");
+}
+
+static void
+say_sums(const struct micro *m)
+{
+    SAY(m, "cmpq $$0, %u(%%rsp)", on_stack(m, 3));
+    SAY(m, "jne 1f");
+    for (uint32_t i = 0; i < m->rows * m->vecs; i++)
+        SAY(m, "vpxord %%zmm%u, %%zmm%u, %%zmm%u", i, i, i);
+    SAY(m, "jmp 2f");
+    SAY(m, "1:");
+    SAY(m, "movq %u(%%rsp), %%r10", on_stack(m, 1));
+    SAY(m, "movq %u(%%rsp), %%r11", on_stack(m, 2));
+    for (uint32_t r = 0; r < m->rows; r++) {
+        for (uint32_t v = 0; v < m->vecs; v++)
+            SAY(m, "%s %u(%%r10), %%zmm%u %s%s", moves(m), v * 64, sum(m, r, v), mask_of(m, v),
+                zeroing(m, v));
+        SAY(m, "addq %%r11, %%r10");
+    }
+    SAY(m, "2:");
+}
+
+static void
+say_pointers(const struct micro *m)
+{
+    SAY(m, "movq %u(%%rsp), %%r10", on_stack(m, 0));
+    SAY(m, "movq %u(%%rsp), %%r11", on_stack(m, 5));
+    SAY(m, "imulq $$%u, %%rcx, %%r15", B_AHEAD);
+    if (!m->t->a_by_row)
+        return;
+    SAY(m, "leaq (%%rsi,%%rsi,2), %%rax");
+    for (uint32_t i = 1; i < m->bases; i++) {
+        SAY(m, "leaq (%%%s,%%rsi,4), %%%s", base[i - 1], base[i]);
+        SAY(m, "addq %%rsi, %%%s", base[i]);
+    }
+}
+
+// ---- the loop
+
+// The element of A in row r at the u-th step of a turn.
+static void
+say_a(const struct micro *m, uint32_t r, uint32_t u)
+{
+    static const char *const down[ROWS_A_BASE] = {"", ",%rsi", ",%rsi,2", ",%rax", ",%rsi,4"};
+    const struct contract_tile *t = m->t;
+    if (t->a_by_row)
+        str_printf(m->o, "%u(%%%s%s)", u * t->size, base[r / ROWS_A_BASE], down[r % ROWS_A_BASE]);
+    else
+        str_printf(m->o, "%u(%%rdi)", ((t->pack_a ? u * t->width : 0) + r) * t->size);
+}
+
+static void
+say_b(const struct micro *m, uint32_t u)
+{
+    uint32_t step = m->t->vecs * 64;
+    for (uint32_t v = 0; v < m->vecs; v++) {
+        uint32_t at = (m->kind == 'p' ? u * step : 0) + v * 64;
+        if (is_held(m, v))
+            SAY(m, "%s %u(%%rdx), %%zmm%u %s%s", moves(m), at, vector_b(m, v),
+                m->kind == 'p' ? "" : mask_of(m, v), m->kind == 'p' ? "" : zeroing(m, v));
+        if (m->kind != 'p')
+            SAY(m, "prefetcht0 %u(%%rdx,%%r15,8)", v * 64);
+        if (m->kind == 'c')
+            SAY(m, "%s %%zmm%u, %u(%%r11)", moves(m), vector_b(m, v), u * step + v * 64);
+    }
+}
+
+static void
+say_row(const struct micro *m, uint32_t r, uint32_t u)
+{
+    uint32_t at = (m->kind == 'p' ? u * m->t->vecs * 64 : 0);
+    uint32_t first = vector_b(m, m->vecs), x = first + r % (32 - first);
+    if (m->vecs == 1 && m->rows > 1) { // one use: straight from memory
+        str_printf(m->o, "vfmadd231p%c ", suffix(m));
+        say_a(m, r, u);
+        SAY(m, "{1to%u}, %%zmm%u, %%zmm%u", m->t->lanes, vector_b(m, 0), sum(m, r, 0));
+        return;
+    }
+    str_printf(m->o, "vbroadcasts%c ", suffix(m));
+    say_a(m, r, u);
+    SAY(m, ", %%zmm%u", x);
+    for (uint32_t v = 0; v < m->vecs; v++)
+        if (is_held(m, v))
+            SAY(m, "vfmadd231p%c %%zmm%u, %%zmm%u, %%zmm%u", suffix(m), x, vector_b(m, v),
+                sum(m, r, v));
+        else
+            SAY(m, "vfmadd231p%c %u(%%rdx), %%zmm%u, %%zmm%u", suffix(m), at + v * 64, x,
+                sum(m, r, v));
+}
+
+// Packed A comes from the second-level cache, in order: a line is asked for where one is passed.
+static void
+say_ahead(const struct micro *m, uint32_t u)
+{
+    uint32_t step = m->t->width * m->t->size, from = u * step, to = from + step;
+    for (uint32_t at = (from + 63) / 64 * 64; m->t->pack_a && at < to; at += 64)
+        SAY(m, "prefetcht0 %u(%%rdi)", at + A_AHEAD);
+}
+
+// To the next step, after `steps` whose offsets are in the instructions where these are constant.
+static void
+say_advance(const struct micro *m, uint32_t steps, bool turn)
+{
+    const struct contract_tile *t = m->t;
+    if (turn && t->a_by_row)
+        for (uint32_t i = 0; i < m->bases; i++)
+            SAY(m, "addq $$%u, %%%s", steps * t->size, base[i]);
+    if (turn && t->pack_a && !t->a_by_row)
+        SAY(m, "addq $$%u, %%rdi", steps * t->width * t->size);
+    if (turn && m->kind == 'p')
+        SAY(m, "addq $$%u, %%rdx", steps * t->vecs * 64);
+    if (turn && m->kind == 'c')
+        SAY(m, "addq $$%u, %%r11", steps * t->vecs * 64);
+    if (!turn && !t->pack_a && !t->a_by_row)
+        SAY(m, "addq %%rsi, %%rdi");
+    if (!turn && m->kind != 'p')
+        SAY(m, "addq %%rcx, %%rdx");
+}
+
+static bool
+asks_for_sums(const struct micro *m)
+{
+    return m->kind == 'p' && m->t->c_in_place;
+}
+
+static void
+say_turn(const struct micro *m, uint32_t steps)
+{
+    for (uint32_t u = 0; u < steps; u++) {
+        say_b(m, u);
+        say_ahead(m, u);
+        for (uint32_t r = 0; r < m->rows; r++)
+            say_row(m, r, u);
+        say_advance(m, 1, false);
+    }
+    say_advance(m, steps, true);
+    if (!asks_for_sums(m) || steps == 1)
+        return;
+    for (uint32_t v = 0; v < m->vecs; v++)
+        SAY(m, "prefetcht0 %u(%%r11)", v * 64);
+    SAY(m, "addq %%r15, %%r11");
+}
+
+// The sums of the tile below are asked for over the last turns of this one, a row a turn: earlier,
+// B's panel would push them out of the first-level cache again; all at once, they would fill its
+// queue. Until then r11 stands still (r15 is 0).
+static void
+say_loop(const struct micro *m)
+{
+    bool late = asks_for_sums(m);
+    if (late) {
+        SAY(m, "imulq $$%u, %%r10, %%r11", m->rows);
+        SAY(m, "addq %%r9, %%r11");
+        SAY(m, "xorl %%r15d, %%r15d");
+    }
+    SAY(m, "subq $$%u, %%r8", late ? UNROLL + LAST_STEPS : UNROLL);
+    SAY(m, "jl 4f");
+    SAY(m, ".p2align 5");
+    SAY(m, "3:");
+    say_turn(m, UNROLL);
+    SAY(m, "subq $$%u, %%r8", UNROLL);
+    SAY(m, "jge 3b");
+    SAY(m, "4:");
+    if (late) {
+        SAY(m, "testq %%r15, %%r15");
+        SAY(m, "jnz 4f");
+        SAY(m, "movq %%r10, %%r15");
+        SAY(m, "addq $$%u, %%r8", LAST_STEPS);
+        SAY(m, "jge 3b");
+        SAY(m, "4:");
+    }
+    SAY(m, "addq $$%u, %%r8", UNROLL);
+    SAY(m, "jz 6f");
+    SAY(m, "5:");
+    say_turn(m, 1);
+    SAY(m, "decq %%r8");
+    SAY(m, "jnz 5b");
+    SAY(m, "6:");
+}
+
+static void
+say_exit(const struct micro *m)
+{
+    for (uint32_t r = 0; r < m->rows; r++) {
+        for (uint32_t v = 0; v < m->vecs; v++)
+            SAY(m, "%s %%zmm%u, %u(%%r9) %s", moves(m), sum(m, r, v), v * 64, mask_of(m, v));
+        SAY(m, "addq %%r10, %%r9");
+    }
+    for (uint32_t i = m->bases; i-- > 1;)
+        SAY(m, "popq %%%s", base[i]);
+    SAY(m, "popq %%r15");
+    SAY(m, "vzeroupper");
+    SAY(m, "retq");
+}
+
+static void
+function(const struct contract_tile *t, struct str *o, uint32_t rows, bool cut, char kind)
+{
+    struct micro m = {.t = t, .o = o, .rows = rows, .vecs = cut ? t->edge_vecs : t->vecs,
+                      .kind = kind, .bases = 1, .masked = cut};
+    if (t->a_by_row)
+        m.bases = (rows + ROWS_A_BASE - 1) / ROWS_A_BASE;
+    str_printf(o, "define internal void @micro.%u.%u.%c%s(ptr, i64, ptr, i64, i64, ptr, i64, ptr, "
+                  "i64, i64, i64, ptr) naked noinline #0 {\n  call void asm sideeffect \"",
+               rows, m.vecs, kind, cut ? ".cut" : "");
+    say_entry(&m);
+    say_sums(&m);
+    say_pointers(&m);
+    say_loop(&m);
+    say_exit(&m);
+    str_add(o, "\", \"\"()\n  unreachable\n}\n");
+}
+
+void
+contract_asm(const struct contract_tile *t, struct str *o)
+{
+    const char *kinds = t->pack_b ? "p" : t->copy_b ? "cp" : "d";
+    for (const char *kind = kinds; *kind; kind++)
+        for (int cut = 0; cut <= (t->edge_vecs != 0); cut++) {
+            function(t, o, t->rows, cut, *kind);
+            if (t->edge_rows)
+                function(t, o, t->edge_rows, cut, *kind);
+        }
+}
+
+// The name of a function; of the rows and columns left, i64.
+static const char *
+choose(struct emitter *e, const struct contract_tile *t, const char *rows, const char *columns,
+       char kind)
+{
+    const char *f[2][2]; // [rows cut][columns cut]
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 2; j++)
+            f[i][j] = emit_text(e, "@micro.%u.%u.%c%s", i ? t->edge_rows : t->rows,
+                                j ? t->edge_vecs : t->vecs, kind, j ? ".cut" : "");
+    const char *tall = emit_op(e, "icmp sge i64 %s, %u", rows, t->rows);
+    const char *wide = emit_op(e, "icmp sge i64 %s, %u", columns, t->vecs * t->lanes);
+    const char *pick[2];
+    for (int i = 0; i < (t->edge_rows ? 2 : 1); i++)
+        pick[i] = t->edge_vecs ? emit_op(e, "select i1 %s, ptr %s, ptr %s", wide, f[i][0], f[i][1])
+                               : f[i][0];
+    return t->edge_rows ? emit_op(e, "select i1 %s, ptr %s, ptr %s", tall, pick[0], pick[1])
+                        : pick[0];
+}
+
+void
+contract_asm_call(struct emitter *e, const struct contract_tile *t, const struct contract_call *c)
+{
+    const char *f;
+    char kind = t->pack_b ? 'p' : 'd';
+    if (t->copy_b && !t->pack_b) {
+        const char *first = choose(e, t, c->rows, c->columns, 'c');
+        f = emit_op(e, "select i1 %s, ptr %s, ptr %s", c->first_rows, first,
+                    choose(e, t, c->rows, c->columns, 'p'));
+    } else {
+        f = choose(e, t, c->rows, c->columns, kind);
+    }
+    const char *mask = "0";
+    if (t->edge_vecs) {
+        const char *left = emit_op(e, "sub i64 %s, %u", c->columns, (t->edge_vecs - 1) * t->lanes);
+        left = emit_min(e, left, emit_text(e, "%u", t->lanes));
+        mask = emit_op(e, "sub i64 %s, 1", emit_op(e, "shl i64 1, %s", left));
+    }
+    emit_line(e, "call void %s(ptr %s, i64 %s, ptr %s, i64 %s, i64 %s, ptr %s, i64 %s, ptr %s, "
+                 "i64 %s, i64 %s, i64 %s, ptr %s)", f, c->a, c->a_step, c->b, c->b_step, c->steps,
+              c->to, c->to_row, c->from, c->from_row, c->more, mask, c->copy);
+}
