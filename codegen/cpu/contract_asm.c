@@ -252,7 +252,7 @@ say_turn(const struct micro *m, uint32_t steps)
 
 // The sums of the tile below are asked for over the last turns of this one, a row a turn: earlier,
 // B's panel would push them out of the first-level cache again; all at once, they would fill its
-// queue. Until then r11 stands still (r15 is 0).
+// queue. Until then r11 stands still (r15 is 0); rcx is the steps put off, 0 once they are begun.
 static void
 say_loop(const struct micro *m)
 {
@@ -261,6 +261,7 @@ say_loop(const struct micro *m)
         SAY(m, "imulq $$%u, %%r10, %%r11", m->rows);
         SAY(m, "addq %%r9, %%r11");
         SAY(m, "xorl %%r15d, %%r15d");
+        SAY(m, "movl $$%u, %%ecx", LAST_STEPS);
     }
     SAY(m, "subq $$%u, %%r8", late ? UNROLL + LAST_STEPS : UNROLL);
     SAY(m, "jl 4f");
@@ -271,10 +272,11 @@ say_loop(const struct micro *m)
     SAY(m, "jge 3b");
     SAY(m, "4:");
     if (late) {
-        SAY(m, "testq %%r15, %%r15");
-        SAY(m, "jnz 4f");
+        SAY(m, "testq %%rcx, %%rcx");
+        SAY(m, "jz 4f");
+        SAY(m, "addq %%rcx, %%r8");
+        SAY(m, "movl $$0, %%ecx"); // leaves the flags
         SAY(m, "movq %%r10, %%r15");
-        SAY(m, "addq $$%u, %%r8", LAST_STEPS);
         SAY(m, "jge 3b");
         SAY(m, "4:");
     }
