@@ -29,6 +29,7 @@ static expand_rule *const rules[OP_COUNT] = {
     [OP_sigmoid] = expand_sigmoid,   [OP_tanh] = expand_tanh,
     [OP_erf] = expand_erf,           [OP_log] = expand_log,
     [OP_sin] = expand_sin,           [OP_cos] = expand_cos,
+    [OP_pow] = expand_pow,
 };
 
 static bool
@@ -141,6 +142,18 @@ x_poly_by_pairs(struct expander *x, val z, val z2, const double *c, uint32_t n)
         if (2 * i + 1 < n)
             pair = x_fma(x, x_num(x, dtype, c[2 * i + 1]), z, pair);
         p = p ? x_fma(x, p, z2, pair) : pair;
+    }
+    return p;
+}
+
+val
+x_poly_by_fours(struct expander *x, val z, val z2, const double *c, uint32_t n)
+{
+    val z4 = x_mul(x, z2, z2), p = 0;
+    for (uint32_t i = (n - 1) / 4 + 1; i-- > 0;) {
+        uint32_t left = n - 4 * i;
+        val four = x_poly_by_pairs(x, z, z2, c + 4 * i, left < 4 ? left : 4);
+        p = p ? x_fma(x, p, z4, four) : four;
     }
     return p;
 }

@@ -147,16 +147,52 @@ exp_reduced(struct expander *x, const struct exp_format *f, struct reduced v)
     return x_mul(x, x_fma(x, x_fma(x, p, v.r, one), v.r, one), v.scale);
 }
 
+// The two factors of a power of two for exp(a): one through *magic, the other returned.
 static val
-exp_anywhere(struct expander *x, const struct exp_format *f, val a)
+two_factors(struct expander *x, const struct exp_format *f, val a, val *magic)
 {
     double middle = f->magic + f->bias, half = f->half_scale_log2;
     val negative = x_lt(x, a, x_num(x, f->flt, 0));
-    val magic = x_where(x, negative, x_num(x, f->flt, middle + half),
-                        x_num(x, f->flt, middle - half));
-    val factor = x_where(x, negative, x_num(x, f->flt, exp2(-half)), x_num(x, f->flt, exp2(half)));
+    *magic = x_where(x, negative, x_num(x, f->flt, middle + half),
+                     x_num(x, f->flt, middle - half));
+    return x_where(x, negative, x_num(x, f->flt, exp2(-half)), x_num(x, f->flt, exp2(half)));
+}
+
+static val
+exp_anywhere(struct expander *x, const struct exp_format *f, val a)
+{
+    val magic, factor = two_factors(x, f, a, &magic);
     struct reduced v = reduce(x, f, least(x, most(x, a, f->low), f->high), magic);
     return x_mul(x, exp_reduced(x, f, v), factor);
+}
+
+// hi - n ln2_hi is exact, as ln2_hi has all of its digits.
+static val
+exp_sum(struct expander *x, const struct exp_format *f, val hi, val lo, val magic)
+{
+    struct reduced v = reduce_roughly(x, f, hi, 1, magic);
+    lo = x_fma(x, v.n, x_num(x, f->flt, -f->ln2_lo), lo);
+    val r = x_add(x, v.r, lo), r2 = x_mul(x, r, r);
+    val p = x_poly_by_fours(x, r, r2, f->exp_poly, f->nexp);
+    val small = x_add(x, v.r, x_fma(x, p, r2, lo));
+    return x_mul(x, x_add(x, x_num(x, f->flt, 1), small), v.scale);
+}
+
+val
+x_exp_sum(struct expander *x, val hi, val lo)
+{
+    const struct exp_format *f = format_of(x, hi);
+    return exp_sum(x, f, hi, lo, x_num(x, f->flt, f->magic + f->bias));
+}
+
+val
+x_exp_sum_anywhere(struct expander *x, val hi, val lo)
+{
+    const struct exp_format *f = format_of(x, hi);
+    val magic, factor = two_factors(x, f, hi, &magic), inside = x_lt(x, x_abs(x, hi),
+                                                                     x_num(x, f->flt, -f->low));
+    lo = x_where(x, inside, lo, x_num(x, f->flt, 0));
+    return x_mul(x, exp_sum(x, f, least(x, most(x, hi, f->low), f->high), lo, magic), factor);
 }
 
 val

@@ -28,8 +28,10 @@ val x_cast(struct expander *x, uint8_t to, val a);
 val x_bitcast(struct expander *x, uint8_t to, val a);
 val x_poly(struct expander *x, val z, const double *c, uint32_t n); // c[0] + c[1] z + …, Horner
 // The same as a polynomial in z2 = z z, whose coefficients c[0] + c[1] z … do not wait for each
-// other: as many operations but for z2, half the latency, which is what long ones are bound by.
+// other: as many operations but for z2, half the latency, which is what long ones are bound by; and
+// as one in z2 z2, with a quarter.
 val x_poly_by_pairs(struct expander *x, val z, val z2, const double *c, uint32_t n);
+val x_poly_by_fours(struct expander *x, val z, val z2, const double *c, uint32_t n);
 
 static inline val
 x_neg(struct expander *x, val a)
@@ -131,12 +133,16 @@ val x_where_rarely(struct expander *x, val a, val b, val c);
 val x_inverse(struct expander *x, val d);
 val x_rough_inverse(struct expander *x, val d);
 
+// exp(hi + lo), f64, |lo| far below 1: where the result is a normal number, and wherever.
+val x_exp_sum(struct expander *x, val hi, val lo);
+val x_exp_sum_anywhere(struct expander *x, val hi, val lo);
+
 // A rule per op that needs one; operands have the op's (promoted) dtype.
 typedef val expand_rule(struct expander *x, val a, val b, val c);
 expand_rule expand_sign, expand_rsqrt, expand_reciprocal, expand_isnan, expand_isinf,
     expand_isfinite, expand_shl, expand_shr, expand_clamp, expand_copysign, expand_fma, expand_floordiv,
     expand_mod, expand_fmod, expand_exp, expand_sigmoid, expand_tanh, expand_erf, expand_log,
-    expand_sin, expand_cos;
+    expand_sin, expand_cos, expand_pow;
 // Conversions to and from f16 and bf16, by way of f32, still with one rounding.
 val expand_cast(struct expander *x, uint8_t to, val a);
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fits the polynomials of ir/expand_exp.c, expand_log.c and expand_trig.c, and prints them.
+"""Fits the polynomials of ir/expand_{exp,log,pow,trig}.c and prints them.
 
 Needs mpmath; takes a few minutes. Usage: fit_polynomials.py [NAME...]
 
@@ -134,6 +134,15 @@ def erf_fit(limit, degree, to):  # log(erfc(x)) = x (slope + P(x))
                mp.mpf(limit) / 200, mp.mpf(limit), degree, to, [lacking])
 
 
+def log2_rest(f):  # log2(1 + f) = f P(f)
+    return mp.log1p(f) / (f * mp.log(2)) if abs(f) > TINY else (1 - f / 2) / mp.log(2)
+
+
+def atanh_tail(z):  # 2 atanh(s / 2) = s (1 + s^2 / 12 + s^4 P(s^2))
+    s = mp.sqrt(z) / 2
+    return (mp.atanh(s) / s - 1 - z / 12) / z**2 if z > mp.mpf('4e-8') else (1 + z / 5.6) / 80
+
+
 def trig_fit(rest, weight, degree, to):
     return fit(rest, weight, mp.mpf('1e-9'), QUARTER_PI**2, degree, to)
 
@@ -148,6 +157,12 @@ FITS = {
     'log32': lambda: fit(log_rest, log_weight, 1 / ROOT - 1, ROOT - 1, 8, F32),
     'log64': lambda: fit(atanh_rest, lambda z: z / 2, mp.mpf(0), ((ROOT - 1) / (ROOT + 1))**2, 6,
                          F64),
+    'pow_log2': lambda: fit(log2_rest, lambda f: 1 / log2_rest(f), 1 / ROOT - 1, ROOT - 1, 13,
+                            F64),
+    'pow_exp2': lambda: fit(lambda r: mp.mpf(2)**r, lambda r: mp.mpf(2)**-r, -mp.mpf('0.5001'),
+                            mp.mpf('0.5001'), 8, F64),
+    'pow_atanh': lambda: fit(atanh_tail, lambda z: z**2, mp.mpf(0),
+                             4 * ((ROOT - 1) / (ROOT + 1))**2, 7, F64),
     'sin32': lambda: trig_fit(sin_rest, sin_weight, 2, F32),
     'cos32': lambda: trig_fit(cos_rest, cos_weight, 2, F32),
     'sin64': lambda: trig_fit(sin_rest, sin_weight, 6, F64),

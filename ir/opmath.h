@@ -154,9 +154,26 @@ ushl_(uint64_t a, uint64_t b, unsigned w)
     return b < w ? a << b : 0;
 }
 
+static inline uint64_t
+upow_(uint64_t a, uint64_t b)
+{
+    uint64_t r = 1;
+    for (; b; b >>= 1, a *= a)
+        r *= b & 1 ? a : 1;
+    return r;
+}
+static inline int64_t
+spow_(int64_t a, int64_t b)
+{
+    if (b >= 0)
+        return (int64_t)upow_((uint64_t)a, (uint64_t)b);
+    return a == 1 || (a == -1 && b % 2 == 0) ? 1 : a == -1 ? -1 : 0;
+}
+
 #define iabs(a) _Generic(a, int64_t: sabs_, uint64_t: uabs_)(a)
 #define ifmod(a, b) _Generic(a, int64_t: sfmod_, uint64_t: umod_)(a, b)
 #define imod(a, b) _Generic(a, int64_t: smod_, uint64_t: umod_)(a, b)
+#define ipow(a, b) _Generic(a, int64_t: spow_, uint64_t: upow_)(a, b)
 #define ifloordiv(a, b) _Generic(a, int64_t: sfloordiv_, uint64_t: ufloordiv_)(a, b)
 #define ishl(a, b, w) _Generic(a, int64_t: sshl_, uint64_t: ushl_)(a, b, w)
 #define ishr(a, b, w) _Generic(a, int64_t: sshr_, uint64_t: ushr_)(a, b, w)

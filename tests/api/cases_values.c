@@ -158,6 +158,9 @@ integers(const struct world *w)
     IS_I(fc_gt(fc_add_scalar(least, 1), least), 1, 1, 1, 0);
     IS_I(fc_shl(I(1, 1, 1), I(31, 32, -1)), INT32_MIN, 0, 0);
     IS_I(fc_shr(I(-8, -8, 8), I(1, 40, 40)), -4, -1, 0);
+    IS_I(fc_pow(I(3, 0, -1, -2), I(20, -1, -3, 31)), -808182895, 0, -1, INT32_MIN);
+    IS_I(fc_pow_scalar(a, 3), -343, 343, -343, 343);
+    IS_F(fc_pow(F(2, 0, 9, -8), F(-2, 0, 0.5f, 3)), 0.25f, 1, 3, -512);
     IS_F(fc_mod(F(-7.5f, 7.5f), F(2, -2)), 0.5f, -0.5f);
     IS_F(fc_fmod(F(-7.5f), F(2)), -1.5f);
 }

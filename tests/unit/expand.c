@@ -94,6 +94,48 @@ Test(expand, nan_of_any_payload_stays_nan)
         }
 }
 
+// Annex F of C for all pairs of corners, by way of the C library.
+Test(expand, pow_at_its_corners)
+{
+    static const double corner[] = {0, 0x1p-149, 0x1p-1074, 1e-310, 1e-40, 1e-5, 0.5, 1 - 0x1p-53, 1,
+                                    1 + 0x1p-23, 1.5, 2, 3, 4, 5, 7.25, 1e10, 0x1p24, 0x1p53,
+                                    0x1p53 - 1, 1e37, 1e200, 1.7e308, (double)INFINITY};
+    enum { N = 2 * (int)(sizeof corner / sizeof *corner) + 1 };
+    for (int i = 0; i < N * N; i++) {
+        double v[2];
+        for (int k = 0; k < 2; k++) {
+            int j = k ? i / N : i % N;
+            v[k] = j == N - 1 ? nan_ : j % 2 ? -corner[j / 2] : corner[j / 2];
+        }
+        for (int d = 0; d < 2; d++) {
+            double a = scalar_to_double(floats[d], scalar_from_double(floats[d], v[0]));
+            double b = scalar_to_double(floats[d], scalar_from_double(floats[d], v[1]));
+            double got = f(OP_pow, floats[d], a, b), want = pow(a, b);
+            want = d ? (double)(float)want : want;
+            bool near = got == want || fabs(got - want) <= fabs(want) * (d ? 0x1p-23 : 0x1p-52);
+            near |= fabs(got - want) <= (d ? 0x1p-149 : 0x1p-1074);
+            cr_expect((isnan(want) && isnan(got)) || (near && !signbit(got) == !signbit(want)),
+                      "pow(%a, %a) %s: %a, expected %a", a, b, dtype_name(floats[d]), got, want);
+        }
+    }
+}
+
+Test(expand, pow_of_plain_exponents)
+{
+    for (int i = 0; i < 4; i++) {
+        uint8_t d = floats[i];
+        EXPECT(f(OP_pow, d, 0.1015625, 2), f(OP_mul, d, 0.1015625, 0.1015625));
+        EXPECT(f(OP_pow, d, 2, 0.5), f(OP_sqrt, d, 2, 0));
+        EXPECT(f(OP_pow, d, 3, -1), f(OP_div, d, 1, 3));
+        EXPECT(f(OP_pow, d, -0.0, 0.5), 0);
+        EXPECT(f(OP_pow, d, -inf, 0.5), inf);
+        EXPECT(f(OP_pow, d, -2, 3), -8);
+        EXPECT(f(OP_pow, d, -2, 5), -32);
+        EXPECT(f(OP_pow, d, -8, 1.0 / 3), nan_);
+        EXPECT(f(OP_pow, d, 7, 1), 7);
+    }
+}
+
 // Values that others have published.
 Test(expand, large_arguments)
 {
@@ -234,6 +276,9 @@ check_small(uint8_t dtype, int64_t a, int64_t b, int64_t low, int64_t high)
     cr_expect_eq(n(OP_floordiv, dtype, a, b, 0), floordiv, "%ld // %ld", a, b);
     cr_expect_eq(n(OP_mod, dtype, a, b, 0), mod, "%ld mod %ld", a, b);
     cr_expect_eq(n(OP_fmod, dtype, a, b, 0), fmod_, "%ld fmod %ld", a, b);
+    int64_t power = dtype == DT_i8 ? spow_(a, b) : (int64_t)upow_((uint64_t)a, (uint64_t)b);
+    cr_expect_eq(n(OP_pow, dtype, a, b, 0), scalar_to_int(dtype, scalar_from_int(dtype, power)),
+                 "%ld pow %ld", a, b);
     cr_expect_eq(n(OP_shl, dtype, a, b, 0), shl, "%ld << %ld", a, b);
     cr_expect_eq(n(OP_shr, dtype, a, b, 0), shr, "%ld >> %ld", a, b);
 }

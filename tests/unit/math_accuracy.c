@@ -3,7 +3,8 @@
 //
 // f32 walks through all bit patterns (every exponent, both signs, NaNs) in steps of a prime. With
 // FUSEC_SWEEP_STEP=1 in the environment it takes all 2^32 of them and prints the worst error.
-// f64 draws arguments of all magnitudes, and more where the functions bend.
+// f64 draws arguments of all magnitudes, and more where the functions bend. pow draws pairs: of all
+// magnitudes, and such whose result has any exponent.
 #include "ir/expand.h"
 
 #include <criterion/criterion.h>
@@ -29,6 +30,17 @@ struct body {
     uint32_t result;
 };
 
+static void
+body_ready(struct body *b)
+{
+    b->result = b->k.store.at[0].value;
+    b->value = xcalloc(b->k.inst.n, sizeof *b->value);
+    for (uint32_t i = 1; i < b->k.inst.n; i++)
+        if (b->k.inst.at[i].op == OP_literal)
+            for (uint32_t j = 0; j < BLOCK; j++)
+                b->value[i][j] = b->k.inst.at[i].bits;
+}
+
 static struct body
 body_new(uint16_t op, uint8_t dtype)
 {
@@ -38,12 +50,7 @@ body_new(uint16_t op, uint8_t dtype)
     vec_push(&b.k.inst, ((struct inst){.op = op, .dtype = dtype, .a = 1, .level = LEVEL_ELEM}));
     vec_push(&b.k.store, ((struct store){.value = 2}));
     kernel_expand(&b.k);
-    b.result = b.k.store.at[0].value;
-    b.value = xcalloc(b.k.inst.n, sizeof *b.value);
-    for (uint32_t i = 1; i < b.k.inst.n; i++)
-        if (b.k.inst.at[i].op == OP_literal)
-            for (uint32_t j = 0; j < BLOCK; j++)
-                b.value[i][j] = b.k.inst.at[i].bits;
+    body_ready(&b);
     return b;
 }
 
@@ -53,7 +60,7 @@ body_run(struct body *b, const uint64_t *argument)
     memcpy(b->value[1], argument, sizeof b->value[1]);
     for (uint32_t i = 2; i < b->k.inst.n; i++) {
         const struct inst *in = &b->k.inst.at[i];
-        if (in->op == OP_literal)
+        if (in->op == OP_literal || in->op == OP_load)
             continue;
         uint8_t dtype = b->k.inst.at[in->op == OP_where ? in->b : in->a].dtype;
         const uint64_t *x = b->value[in->a], *y = b->value[in->b], *z = b->value[in->c];
@@ -209,3 +216,78 @@ ACCURACY(tanh, 25)
 ACCURACY(erf, 7)
 ACCURACY(sigmoid, 760)
 ACCURACY(rsqrt, 1e10)
+
+// ---- pow
+
+static uint64_t
+pow_pair(uint8_t dtype, uint32_t kind, uint64_t *state, uint64_t *y)
+{
+    static const double plain[] = {2, 3, 0.5, -1, 1, -2, 0, 4};
+    int bits = dtype_table[dtype].bits, top = dtype == DT_f32 ? 150 : 1080;
+    uint64_t x = draw(state) >> (64 - bits);
+    *y = draw(state) >> (64 - bits);
+    double unit = (double)(int64_t)draw(state) * 0x1p-63;
+    if (kind == 1)
+        *y = scalar_from_double(dtype, plain[draw(state) % 8]);
+    if (kind == 2) // near 1, where the logarithm is small
+        x = scalar_from_double(dtype, 1 + ldexp(unit, -(int)(draw(state) % 50)));
+    double log2x = log2(fabs(scalar_to_double(dtype, x)));
+    if (kind >= 2)
+        *y = scalar_from_double(dtype, unit * top / (log2x != 0 ? log2x : 1));
+    if (kind == 4) // few digits: negative x, exact results
+        *y = scalar_from_double(dtype, rint(scalar_to_double(dtype, *y)));
+    return x;
+}
+
+static struct worst
+sweep_pow(uint8_t dtype, uint32_t samples)
+{
+    struct body b = {0};
+    vec_push(&b.k.inst, (struct inst){0});
+    for (int i = 0; i < 2; i++)
+        vec_push(&b.k.inst, ((struct inst){.op = OP_load, .dtype = dtype, .level = LEVEL_ELEM,
+                                           .aux = (uint32_t)i}));
+    vec_push(&b.k.inst, ((struct inst){.op = OP_pow, .dtype = dtype, .a = 1, .b = 2,
+                                       .level = LEVEL_ELEM}));
+    vec_push(&b.k.store, ((struct store){.value = 3}));
+    kernel_expand(&b.k);
+    body_ready(&b);
+    struct worst w = {-1, 0};
+    uint64_t x[BLOCK], state = 1;
+    for (uint32_t n = 0; n < samples; n += BLOCK) {
+        for (uint32_t i = 0; i < BLOCK; i++)
+            x[i] = pow_pair(dtype, i % 5, &state, &b.value[2][i]);
+        const uint64_t *r = body_run(&b, x);
+        for (uint32_t i = 0; i < BLOCK; i++) {
+            double base = scalar_to_double(dtype, x[i]);
+            double power = scalar_to_double(dtype, b.value[2][i]);
+            long double want = powl((long double)base, (long double)power);
+            double error = distance(dtype, scalar_to_double(dtype, r[i]), want);
+            if (error > w.error)
+                w = (struct worst){error, base};
+        }
+    }
+    body_free(&b);
+    return w;
+}
+
+static void
+check_pow(uint8_t dtype)
+{
+    bool all = getenv("FUSEC_SWEEP_STEP") != NULL;
+    struct worst w = sweep_pow(dtype, (all ? 4000 : 60) * BLOCK);
+    float bound = dtype == DT_f32 ? op_table[OP_pow].ulp32 : op_table[OP_pow].ulp64;
+    cr_expect(w.error <= (double)bound, "pow %s: %.4f ulp at %a", dtype_name(dtype), w.error, w.at);
+    if (all)
+        printf("pow %s: at most %.4f ulp, at %a\n", dtype_name(dtype), w.error, w.at);
+}
+
+Test(math_accuracy, pow_f32)
+{
+    check_pow(DT_f32);
+}
+
+Test(math_accuracy, pow_f64)
+{
+    check_pow(DT_f64);
+}

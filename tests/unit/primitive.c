@@ -110,6 +110,15 @@ Test(primitive, exact_rows_round_once_in_their_dtype)
     SAME(f(OP_exp, DT_f64, 1, 0, 0), exp(1.0));
 }
 
+static int64_t
+power3(int n)
+{
+    uint64_t r = 1;
+    while (n--)
+        r *= 3;
+    return (int64_t)r;
+}
+
 static const uint8_t ints[] = {DT_i8, DT_i16, DT_i32, DT_i64};
 
 Test(primitive, signed_integers_wrap_and_never_trap)
@@ -134,6 +143,17 @@ Test(primitive, signed_integers_wrap_and_never_trap)
         cr_expect_eq(n(OP_mod, d, 7, -3), -2);
         cr_expect_eq(n(OP_fmod, d, -7, 3), -1);
         cr_expect_eq(n(OP_mod, d, -6, 3), 0);
+        cr_expect_eq(n(OP_pow, d, -3, 3), -27);
+        cr_expect_eq(n(OP_pow, d, 3, w), scalar_to_int(d, scalar_from_int(d, power3(w))));
+        cr_expect_eq(n(OP_pow, d, 2, w), 0);
+        cr_expect_eq(n(OP_pow, d, 2, w - 1), low);
+        cr_expect_eq(n(OP_pow, d, 0, 0), 1);
+        cr_expect_eq(n(OP_pow, d, 0, -1), 0);
+        cr_expect_eq(n(OP_pow, d, 2, -1), 0);
+        cr_expect_eq(n(OP_pow, d, 1, low), 1);
+        cr_expect_eq(n(OP_pow, d, -1, -3), -1);
+        cr_expect_eq(n(OP_pow, d, -1, low), 1);
+        cr_expect_eq(n(OP_pow, d, low, -1), 0);
         cr_expect_eq(n(OP_shl, d, 1, w - 1), low);
         cr_expect_eq(n(OP_shl, d, 1, w), 0);
         cr_expect_eq(n(OP_shl, d, 1, -1), 0);
@@ -152,6 +172,8 @@ Test(primitive, unsigned_and_bool)
     cr_expect_eq(n(OP_floordiv, DT_u64, -1, 2), INT64_MAX);
     cr_expect_eq(n(OP_mod, DT_u32, 7, 0), 0);
     cr_expect_eq(n(OP_max, DT_u64, -1, 1), -1);
+    cr_expect_eq(n(OP_pow, DT_u8, 3, 255), 171); // 3^255 mod 256, by its inverse: 3 * 171 = 513
+    cr_expect_eq(n(OP_pow, DT_u64, -1, -1), -1);
     cr_expect_eq(eval_primitive(OP_lt, DT_u64, DT_u64, 1, ~0ull, 0), 1);
     cr_expect_eq(n(OP_shl, DT_u16, 1, 16), 0);
     cr_expect_eq(n(OP_shr, DT_u16, 0x8000, 15), 1);
