@@ -16,6 +16,9 @@ bool schedule_kernel(struct kernel *k, const struct target *t, struct schedule *
 int64_t schedule_own_cache(const struct target *t);
 int64_t schedule_shared_cache(const struct target *t);
 
+// Elements between the rows of a transposing tile, so that they do not share a set of the caches.
+enum { POINTWISE_TILE_PAD = 16 };
+
 // One a class, with the same meaning.
 typedef bool schedule_fn(const struct kernel *k, const struct target *t, struct schedule *s,
                          uint8_t *why);

@@ -15,7 +15,7 @@ static const int64_t byte_weight_percent = 270;
 static const int64_t unit_weight = 240000, grain_weight = 160000;
 // Hardware follows a stream within a page and not far; asking 2 KiB ahead kept more in flight on
 // Granite Rapids than 1 or 8, for two streams and for seven.
-enum { LINES_AHEAD = 32 };
+enum { LINES_AHEAD = 32, MAX_TILE = 256 << 10 };
 
 static int64_t
 min64(int64_t a, int64_t b)
@@ -83,8 +83,15 @@ is_turned(const struct kernel *k, const struct inst *in, uint32_t axis)
     return x->stride[axis] == 1 && s != 0 && s != 1 && s != -1;
 }
 
+static int64_t
+tile_bytes(int64_t rows, int64_t columns, int64_t bytes)
+{
+    return rows * (columns + POINTWISE_TILE_PAD) * bytes;
+}
+
 static void
-choose_transpose(const struct kernel *k, const struct target *t, struct schedule *s)
+choose_transpose(const struct kernel *k, const struct target *t, int64_t moved,
+                 struct schedule *s)
 {
     uint32_t last = k->naxis - 1u, best = 0;
     int64_t best_bytes = 0;
@@ -100,14 +107,22 @@ choose_transpose(const struct kernel *k, const struct target *t, struct schedule
     }
     if (!best)
         return;
-    int64_t side = 64, room = t->l1 ? t->l1 / 2 : 16384;
-    while (side > 16 && side > s->vec && side * side * best_bytes > room)
+    // Runs of 512 bytes and 1 KiB on the two sides: each run is a page to find. In the caches a
+    // smaller tile, which stays in the first level, does as well.
+    int64_t l1 = t->l1 ? t->l1 : 32768, side = 64, room = l1 * 7 / 8;
+    if (moved > schedule_own_cache(t)) {
+        side = 128;
+        room = max64(room, min64(MAX_TILE, t->l2 / 4));
+    }
+    int64_t rows = 2 * side;
+    if (tile_bytes(rows, side, best_bytes) > room)
+        rows = side;
+    for (; side > 16 && side > s->vec && tile_bytes(rows, side, best_bytes) > room; rows = side)
         side /= 2;
-    int64_t rows = 2 * side * side * best_bytes <= room * 4 / 3 ? 2 * side : side; // longer runs
     s->transpose = (uint8_t)best;
     s->tile[0] = (uint16_t)rows;
     s->tile[1] = (uint16_t)side;
-    s->scratch_bytes = rows * side * best_bytes;
+    s->scratch_bytes = tile_bytes(rows, side, best_bytes);
 }
 
 // ---- sizes
@@ -182,9 +197,9 @@ schedule_pointwise(const struct kernel *k, const struct target *t, struct schedu
     int64_t bytes = points * c.bytes, shared = schedule_shared_cache(t);
     s->streaming_store = all_stores_run_along(k, last) && shared > 0 && bytes > shared;
     if (last > 0)
-        choose_transpose(k, t, s);
+        choose_transpose(k, t, bytes, s);
     if (s->transpose)
-        s->prefetch = bytes > t->l2;
+        s->prefetch = bytes > 2 * shared;
     else
         s->prefetch = t->l2 > 0 && bytes > schedule_own_cache(t) ? LINES_AHEAD : 0;
     choose_units(k, t, s, max64(1, c.ops + c.bytes * byte_weight_percent / 100));

@@ -14,9 +14,10 @@
 //
 // Loads that run along memory on another axis (`transpose` - 1) would fetch a cache line for each
 // element. Then a unit goes tile by tile: such loads are transposed through registers, 16 x 16
-// elements at a time, into a tile in scratch memory which stays in the first-level cache, and the
-// body reads it along the last axis.
+// elements at a time, into a tile in scratch memory which stays in the first- or second-level cache,
+// and the body reads it along the last axis.
 #include "codegen/cpu/emit.h"
+#include "passes/schedule.h"
 
 #include <string.h>
 
@@ -344,6 +345,7 @@ emit_rows_kernel(struct emitter *e)
 struct turn {
     uint32_t across, last;     // the axis along which the turned loads run, and the vector axis
     int64_t rows, columns;     // of a tile
+    int64_t apart;             // elements from one of its rows to the next
     int64_t *tile;             // per instruction: 1 + its tile's place in scratch; 0: not turned
     const char *row, *column0; // the row in the tile, the tile's first column (i64), once known
 };
@@ -361,7 +363,7 @@ find_turned(struct emitter *e, struct turn *t)
         if (x->stride[t->across] != 1 || s == 0 || s == 1 || s == -1)
             continue;
         t->tile[i] = 1 + at;
-        at += t->rows * t->columns * dtype_size(in->dtype);
+        at += t->rows * t->apart * dtype_size(in->dtype);
     }
     return at <= e->sched->scratch_bytes;
 }
@@ -370,7 +372,7 @@ static const char *
 tile_address(struct emitter *e, const struct turn *t, uint32_t inst, const char *row,
              const char *column)
 {
-    const char *flat = emit_add(e, emit_mul(e, row, emit_text(e, "%d", (int)t->columns)), column);
+    const char *flat = emit_add(e, emit_mul(e, row, emit_text(e, "%d", (int)t->apart)), column);
     uint32_t size = dtype_size(e->kernel.inst.at[inst].dtype);
     const char *byte = emit_mul(e, flat, emit_text(e, "%u", size));
     return emit_ptr(e, emit_scratch(e, t->tile[inst] - 1), byte, "i8");
@@ -429,6 +431,8 @@ emit_square(struct emitter *e, struct emit_scope *at, const struct turn *t, uint
     uint32_t size = dtype_size(in->dtype);
     for (uint32_t j = 0; j < n; j++) {
         const char *p = emit_ptr(e, base, emit_mul(e, emit_text(e, "%u", j), stride), elem);
+        if (!mask && e->sched->prefetch)
+            emit_prefetch(e, emit_ptr(e, p, emit_mul(e, emit_text(e, "%u", n), stride), elem), 2);
         if (!mask) {
             v[j] = emit_op(e, "load <%u x %s>, ptr %s, align %u", n, elem, p, size);
             continue;
@@ -444,7 +448,7 @@ emit_square(struct emitter *e, struct emit_scope *at, const struct turn *t, uint
     transpose_registers(e, v, n, elem);
     const char *to = tile_address(e, t, inst, row, column);
     for (uint32_t j = 0; j < n; j++) {
-        const char *p = emit_ptr(e, to, emit_text(e, "%lld", (long long)(j * t->columns)), elem);
+        const char *p = emit_ptr(e, to, emit_text(e, "%lld", (long long)(j * t->apart)), elem);
         emit_line(e, "store <%u x %s> %s, ptr %s, align %u", n, elem, v[j], p, size);
     }
 }
@@ -485,25 +489,21 @@ fill_tile(struct emitter *e, struct emit_scope *unit, const struct turn *t, uint
     emit_loop_close(e, &columns, NULL);
 }
 
-// While row `row` of a tile is computed: asks for the next tile's part of that row, and for turned
-// loads, whose rows lie along its columns, the line of as many columns on.
+// While a row of a tile is computed: asks for the part of the row after the next that lies in the
+// tile. Each is a run too short for hardware to see it coming.
 static void
-prefetch_next_tile(struct emitter *e, struct emit_scope *unit, const struct turn *t, const char *r0,
-                   const char *row, const char *c1)
+prefetch_row(struct emitter *e, struct emit_scope *unit, const struct turn *t, const char *row,
+             const char *c0)
 {
-    struct emit_scope next = emit_scope(e, unit, 1), turned = emit_scope(e, unit, 1);
-    emit_bind(&next, t->across, EMIT_UNIFORM, emit_add(e, r0, row));
-    emit_bind(&next, t->last, EMIT_UNIFORM, c1);
-    emit_bind(&turned, t->across, EMIT_UNIFORM, r0);
-    emit_bind(&turned, t->last, EMIT_UNIFORM, emit_add(e, c1, row));
+    struct emit_scope ahead = emit_scope(e, unit, 1);
+    emit_bind(&ahead, t->across, EMIT_UNIFORM, emit_add(e, row, "2"));
+    emit_bind(&ahead, t->last, EMIT_UNIFORM, c0);
     for (uint32_t i = 1; i < e->kernel.inst.n; i++) {
         const struct inst *in = &e->kernel.inst.at[i];
-        bool along = in->op == OP_load && e->kernel.access.at[in->aux].stride[t->last] == 1;
-        if (!t->tile[i] && !along)
+        if (t->tile[i] || in->op != OP_load || e->kernel.access.at[in->aux].stride[t->last] != 1)
             continue;
-        const char *p = emit_address(e, t->tile[i] ? &turned : &next, in->aux);
-        int64_t bytes = (t->tile[i] ? t->rows : t->columns) * dtype_size(in->dtype);
-        for (int64_t at = 0; at < bytes; at += 64)
+        const char *p = emit_address(e, &ahead, in->aux);
+        for (int64_t at = 0; at < t->columns * dtype_size(in->dtype); at += LINE)
             emit_prefetch(e, emit_ptr(e, p, emit_text(e, "%d", (int)at), "i8"), 2);
     }
 }
@@ -525,7 +525,7 @@ emit_tile(struct emitter *e, struct emit_scope *unit, struct turn *t, const char
     t->row = emit_op(e, "sub nsw i64 %s, %s", l.index, r0);
     t->column0 = c0;
     if (e->sched->prefetch)
-        prefetch_next_tile(e, unit, t, r0, t->row, c1);
+        prefetch_row(e, unit, t, l.index, c0);
     emit_row_range(e, &row, t->last, c0, c1);
     emit_loop_close(e, &l, NULL);
 }
@@ -535,7 +535,8 @@ emit_turned_kernel(struct emitter *e)
 {
     const struct kernel *k = &e->kernel;
     struct turn t = {.across = e->sched->transpose - 1u, .last = k->naxis - 1u,
-                     .rows = e->sched->tile[0], .columns = e->sched->tile[1]};
+                     .rows = e->sched->tile[0], .columns = e->sched->tile[1],
+                     .apart = e->sched->tile[1] + POINTWISE_TILE_PAD};
     t.tile = arena_alloc(&e->mem, k->inst.n * sizeof *t.tile);
     if (!find_turned(e, &t))
         return diag_set(e->diag, DIAG_INTERNAL,

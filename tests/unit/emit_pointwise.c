@@ -201,7 +201,7 @@ check_layout(const int64_t *extent, uint32_t n, const int64_t *sa, const int64_t
     kb_store(&k, sum, kb_access(&k, out, 0, so));
     struct schedule s = scheduled(&k, &o.target);
     s.streaming_store = streaming != 0;
-    if (!s.transpose && n && streaming)
+    if (n && streaming)
         s.prefetch = 3;
     run_scheduled(&k, &s, &o);
     kernel_free_body(&k);
