@@ -161,8 +161,8 @@ struct schedule {
     uint8_t vec;        // lanes; 16, or 64 for bodies of 8-bit types only
     uint8_t unroll;     // vectors in flight per step
     uint8_t streaming_store;
-    uint8_t prefetch;   // column: rows ahead; pointwise transposed: 1: ask for the next tile;
-                        // pointwise: cache lines ahead; row: the cache (1, 2) that the next row is
+    uint8_t prefetch;   // column: rows ahead; pointwise transposed: 1: ask for the next square;
+                        // pointwise, split: cache lines ahead; row: the cache (1, 2) that the next row is
                         // asked for; 0: none
     uint8_t transpose;  // pointwise: axis + 1 along which some access runs when it is not the last;
                         // contract: 1: m and n (and so a and b) change roles

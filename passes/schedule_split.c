@@ -56,6 +56,23 @@ part_length(int64_t rows, int64_t points, int64_t cost, int64_t threads)
     return length;
 }
 
+// Cache lines from an element to the same one of the next four blocks, which are in flight at once,
+// where they come from beyond the cores' own caches; else 0.
+static uint8_t
+lines_ahead(const struct kernel *k, const struct target *t)
+{
+    int64_t bytes = 0, width = 1;
+    for (uint32_t i = 1; i < k->inst.n; i++) {
+        const struct inst *in = &k->inst.at[i];
+        if (in->op != OP_load || in->level != LEVEL_ELEM)
+            continue;
+        bytes += dtype_size(in->dtype);
+        width = dtype_size(in->dtype) > width ? dtype_size(in->dtype) : width;
+    }
+    bytes *= kernel_points(k, AXIS_P) * kernel_points(k, AXIS_R);
+    return t->l2 && bytes > schedule_own_cache(t) ? (uint8_t)(4 * RED_BLOCK * width / 64) : 0;
+}
+
 bool
 schedule_split(const struct kernel *k, const struct target *t, struct schedule *s, uint8_t *why)
 {
@@ -70,6 +87,7 @@ schedule_split(const struct kernel *k, const struct target *t, struct schedule *
         return *why = REASON_no_class, false;
     s->tile[ROW_TILE_EXTENT] = row_extent_flags(points);
     s->grain = 1;
+    s->prefetch = lines_ahead(k, t);
     s->shared_scratch_bytes = split_part_bytes(k, s->units) + row_shared_bytes(k);
     return true;
 }

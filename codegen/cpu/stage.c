@@ -74,7 +74,9 @@ stages_begin(struct stages *st, struct emitter *e)
         st->kept_at[i] = at;
         at += (vectors * RED_LANES * dtype_size(k->inst.at[i].dtype) + 63) & ~(int64_t)63;
     }
-    if (e->sched->prefetch && st->np)
+    if (e->sched->cls == CLASS_SPLIT)
+        st->ahead = st->nr == 1 ? e->sched->prefetch : 0;
+    else if (e->sched->prefetch && st->np)
         st->prefetch_stage = dearest_stage(k);
     e->resolve = resolve;
     e->user = st;
@@ -208,6 +210,23 @@ prefetch_next_row(struct stages *st, struct emit_scope *s)
     }
 }
 
+// Of a long row: hardware follows it within a page, and not far enough.
+static void
+prefetch_along(struct stages *st, struct emit_scope *s)
+{
+    struct emitter *e = st->e;
+    const struct kernel *k = &e->kernel;
+    for (uint32_t i = 1; i < k->inst.n; i++) {
+        const struct inst *in = &k->inst.at[i];
+        if (in->op != OP_load || in->stage > st->stage || in->level != LEVEL_ELEM || in->a ||
+            k->access.at[in->aux].stride[k->naxis - 1] != 1)
+            continue;
+        for (uint32_t at = 0; at < RED_LANES * dtype_size(in->dtype); at += 64)
+            emit_prefetch(e, emit_ptr(e, emit_address(e, s, in->aux),
+                                      emit_text(e, "%u", st->ahead * 64 + at), "i8"), 2);
+    }
+}
+
 static void
 vector_at(struct stages *st, const char *j, const char *mask, const struct emit_acc *in,
           struct emit_acc *out, uint32_t store_flags)
@@ -218,6 +237,8 @@ vector_at(struct stages *st, const char *j, const char *mask, const struct emit_
     stages_bind(st, &s, j);
     if (st->prefetch_stage && st->stage == st->prefetch_stage && !mask)
         prefetch_next_row(st, &s);
+    if (st->ahead && !mask)
+        prefetch_along(st, &s);
     sinks(st, &s, in, out, store_flags);
 }
 

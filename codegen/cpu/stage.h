@@ -12,7 +12,8 @@ struct stages {
     const char *n;           // the same as an operand
     uint32_t extent, blocks; // see schedule_row.h
     int64_t shared_base;     // bytes of shared memory before the values of accumulators over P
-    uint32_t prefetch_stage; // 0: none
+    uint32_t prefetch_stage; // row: 0: none
+    uint32_t ahead;          // split: cache lines between a load and the request for what follows
     int64_t *kept_at;        // per instruction: where in scratch it is kept; -1: it is not
     // while a stage is written
     struct emit_scope *row;

@@ -66,6 +66,12 @@ fetching_ahead(struct schedule *s) // past the last row, too
 }
 
 static void
+asking_ahead(struct schedule *s) // past the end, too
+{
+    s->prefetch = 64;
+}
+
+static void
 nothing_known(struct schedule *s)
 {
     in_loops(s);
@@ -402,7 +408,8 @@ Test(emit_split, reductions)
         struct kernel k;
         struct rows z = {1 + i % 3, n[i / 2], n[i / 2]};
         reduction(&k, op[i / 2], i & 1 ? DT_f64 : DT_f32, z);
-        check(&k, op_name(op[i / 2]), (struct setup){.class = schedule_split, .finite = i & 1});
+        check(&k, op_name(op[i / 2]), (struct setup){.class = schedule_split, .finite = i & 1,
+                                                     .edit = i & 2 ? asking_ahead : NULL});
     }
 }
 
