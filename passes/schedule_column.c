@@ -18,6 +18,22 @@ enum { MAX_STRIP = 512, SCRATCH_LIMIT = 256 << 10, KEEP_VECTORS = 4, PREFETCH_RO
        FEW_INSTS = 400 };
 static const int64_t byte_weight_percent = 270, grain_weight = 160000;
 
+static int64_t
+min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+static int64_t
+max64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+static int64_t
+round_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b * b;
+}
+
 struct column_cost {
     int64_t insts;            // of the element level, expanded
     int64_t ops, bytes;       // per element: op costs; bytes of one pass over the loads, and stores
@@ -121,16 +137,20 @@ choose_strip(const struct column_cost *c, const struct target *t, int64_t vec, i
              int64_t columns, int64_t outer)
 {
     int64_t l1 = t->l1 ? t->l1 : 32768;
-    int64_t strip = MAX_STRIP;
-    int64_t threads = t->units ? t->units : 1;
+    int64_t threads = t->units ? t->units : 1, strip = MAX_STRIP;
     while (strip > vec && strip / 2 >= columns)
         strip /= 2;
-    while (strip > vec && (c->slot_column * strip > l1 * 2 / 3 ||
-                           scratch_bytes(c, strip, rows) > SCRATCH_LIMIT))
-        strip /= 2;
+    int64_t column = scratch_bytes(c, 1, rows) - 64 * c->arrays;
+    int64_t most = min64(l1 * 2 / 3 / max64(c->slot_column, 1),
+                         (SCRATCH_LIMIT - 64 * c->arrays) / max64(column, 1));
+    if (most < strip) { // as wide as may be, and as many for each thread
+        most = max64(most / vec * vec, vec);
+        int64_t n = round_up(max64((columns + most - 1) / most, 1), threads);
+        strip = round_up((columns + n - 1) / n, vec);
+    }
     while (strip > 2 * vec && outer * ((columns + strip - 1) / strip) < 4 * threads &&
            rows * strip > 4096)
-        strip /= 2;
+        strip = round_up(strip / 2, vec);
     return strip;
 }
 
@@ -207,7 +227,8 @@ schedule_column(const struct kernel *k, const struct target *t, struct schedule 
     }
     int64_t traffic = outer * rows * columns * c.bytes;
     s->prefetch = c.passes > 1 && traffic > t->l2 ? PREFETCH_ROWS : 0;
-    s->streaming_store = t->llc > 0 && traffic > t->llc / 2 && elements_run_along(k, axis);
+    s->streaming_store =
+        t->llc > 0 && traffic > schedule_shared_cache(t) && elements_run_along(k, axis);
     if (rows >= 1 && rows <= RED_LANES && rows * c.insts <= FEW_INSTS)
         s->tile[1] = (uint16_t)rows;
     s->tile[0] = (uint16_t)strip;

@@ -100,6 +100,7 @@ Test(emit_column, widths)
         check_reduction(n % 2 ? OP_sum : OP_max_reduce, n % 3 ? DT_f32 : DT_i8, 40, n);
     check_reduction(OP_sum, DT_f32, 33, 1100); // several strips, the last a narrow one
     check_reduction(OP_all, DT_u8, 33, 1100);
+    check_reduction(OP_sum, DT_f64, 600, 700); // strips as wide as scratch has room for
 }
 
 Test(emit_column, few_rows)
