@@ -192,10 +192,12 @@ print_end(struct args *a, const struct request *q, const struct results *r)
     for (uint32_t i = 0; i < r->row.n; i++)
         bench_note(&r->row.at[i], &notes);
     fputs(str_text(&notes), stderr);
-    if (q->json) {
+    if (q->json)
         bench_json(r->row.at, r->row.n, &out);
+    else if (r->row.n > 1)
+        bench_print_means(r->row.at, r->row.n, &out);
+    if (out.n)
         code = cli_write(a, &out);
-    }
     str_free(&out);
     str_free(&notes);
     return code;

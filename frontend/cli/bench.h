@@ -47,6 +47,8 @@ void bench_print_head(struct str *out);
 void bench_print_row(const struct measurement *m, struct str *out);
 // What must be said about a row ("" if nothing): above the copy bandwidth, a wrong kernel count.
 void bench_note(const struct measurement *m, struct str *out);
+// Geometric means of the ratios, for workloads of one kernel op by op and of more.
+void bench_print_means(const struct measurement *m, uint32_t n, struct str *out);
 void bench_json(const struct measurement *m, uint32_t n, struct str *out);
 
 #endif

@@ -3,6 +3,7 @@
 #include "frontend/cli/json.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 // Above this share of the copy bandwidth a figure is not believed.
@@ -38,6 +39,23 @@ bench_note(const struct measurement *m, struct str *out)
                    "%s: %.2f GB/s are %.0f %% of the copy bandwidth; above 103 %% something is "
                    "wrong with the bench\n",
                    m->workload, m->gbps, 100 * m->gbps / m->copy_gbps);
+}
+
+void
+bench_print_means(const struct measurement *m, uint32_t n, struct str *out)
+{
+    double logs[2] = {0};
+    uint32_t count[2] = {0};
+    for (uint32_t i = 0; i < n; i++)
+        if (m[i].ratio > 0) {
+            logs[m[i].eager_kernels > 1] += log(m[i].ratio);
+            count[m[i].eager_kernels > 1]++;
+        }
+    for (uint32_t many = 2; many-- > 0;)
+        if (count[many])
+            str_printf(out, "geometric mean of the ratio: %.2f over %" PRIu32 " workloads of %s op "
+                            "by op\n", exp(logs[many] / count[many]), count[many],
+                       many ? "several kernels" : "one kernel");
 }
 
 static void

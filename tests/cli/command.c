@@ -253,6 +253,8 @@ Test(command, bench_measures_a_file)
     EXPECT(fusec("bench f.fuse --json --threads 1 --dim N=4096"), 0, "\"workload\": \"f\"");
     cr_expect(strstr(str_text(&said), "\"kernels\": 1, \"eager_kernels\": 3"), "%s",
               str_text(&said));
+    EXPECT(fusec("bench f.fuse f.fuse --threads 1 --dim N=4096"), 0,
+           "over 2 workloads of");
     EXPECT(fusec("bench none.fuse"), 1, "cannot be opened");
 }
 
