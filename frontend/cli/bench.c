@@ -47,7 +47,7 @@ struct request {
     const char *filter;
     int64_t scale, share; // the first dim times scale / share
     struct bench_options how;
-    bool json, list;
+    bool json, list, compile;
 };
 
 struct results {
@@ -82,6 +82,8 @@ parse(struct args *a, struct request *q)
             q->how.hot = true;
         else if (args_flag(a, "--list"))
             q->list = true;
+        else if (args_flag(a, "--compile"))
+            q->compile = true;
         else if (args_value(a, "--filter", &q->filter) || args_list(a, "--dim", &q->dims))
             continue;
         else if (args_value(a, "--threads", &text))
@@ -234,6 +236,61 @@ run_workloads(struct args *a, const struct request *q, struct results *r)
     return end ? end : code;
 }
 
+// Two rounds, since what is cold can only be measured before anything is warm. A workload at another
+// size has the kernels of the first.
+typedef VEC(struct graph *) graphs;
+
+static bool
+compile_cold(const struct request *q, const struct results *r, graphs *gs, compile_rows *rows,
+             struct diag *d)
+{
+    for (uint32_t i = 0; i < r->workload.n; i++) {
+        const struct workload *w = &r->workload.at[i];
+        if (i && w->name && !strcmp(w->path, r->workload.at[i - 1].path))
+            continue;
+        struct graph *g = load_graph(w->path, &q->dims, d);
+        if (!g)
+            return false;
+        vec_push(gs, g);
+        if (!set_sizes(q, w, g, d) ||
+            !bench_compile_cold(g, w->name ? w->name : g->name, q->how.threads, rows, d))
+            return false;
+    }
+    return true;
+}
+
+static bool
+compile_warm(const struct request *q, const graphs *gs, compile_rows *rows, struct diag *d)
+{
+    uint32_t row = 0;
+    for (uint32_t i = 0; i < gs->n; i++, row++) {
+        if (!bench_compile_warm(gs->at[i], q->how.threads, &rows->at[row], d))
+            return false;
+        while (row + 1 < rows->n && rows->at[row + 1].kernel)
+            row++;
+    }
+    return true;
+}
+
+static int
+compile_workloads(struct args *a, const struct request *q, const struct results *r)
+{
+    compile_rows rows = {0};
+    graphs gs = {0};
+    struct diag d = {0};
+    struct str out = {0};
+    bool ok = compile_cold(q, r, &gs, &rows, &d) && compile_warm(q, &gs, &rows, &d);
+    if (ok)
+        bench_compile_table(&rows, &out);
+    int code = ok ? cli_write(a, &out) : cli_fail(a, &d);
+    for (uint32_t i = 0; i < gs.n; i++)
+        graph_free(gs.at[i]);
+    vec_free(&gs);
+    vec_free(&rows);
+    str_free(&out);
+    return code;
+}
+
 static int
 run_all(struct args *a, const struct request *q)
 {
@@ -243,7 +300,9 @@ run_all(struct args *a, const struct request *q)
     if (!r.workload.n)
         code = args_fail(a, "no workload's name contains '%s'", q->filter);
     else
-        code = q->list ? print_names(a, &r) : run_workloads(a, q, &r);
+        code = q->list      ? print_names(a, &r)
+               : q->compile ? compile_workloads(a, q, &r)
+                            : run_workloads(a, q, &r);
     vec_free(&r.row);
     vec_free(&r.workload);
     arena_free(&r.mem);

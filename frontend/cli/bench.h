@@ -51,4 +51,24 @@ void bench_note(const struct measurement *m, struct str *out);
 void bench_print_means(const struct measurement *m, uint32_t n, struct str *out);
 void bench_json(const struct measurement *m, uint32_t n, struct str *out);
 
+// ---- bench_compile.c
+
+struct compile_row { // a kernel; times in milliseconds
+    const char *workload;
+    uint32_t kernel, text_bytes;
+    double start_ms; // LLVM's, in a process that has not used it
+    double cold_ms;  // then the kernel
+    double plan_ms;  // the passes over the whole graph; at its first kernel
+    double emit_ms, object_ms, load_ms, warm_ms, least_ms; // medians but the last
+};
+typedef VEC(struct compile_row) compile_rows;
+
+// Adds a row for each kernel of g. This process must not have used LLVM yet.
+bool bench_compile_cold(const struct graph *g, const char *workload, uint32_t threads,
+                        compile_rows *rows, struct diag *d);
+// Fills in the rest of the rows of g's kernels.
+bool bench_compile_warm(const struct graph *g, uint32_t threads, struct compile_row *row,
+                        struct diag *d);
+void bench_compile_table(compile_rows *rows, struct str *out); // reorders them
+
 #endif

@@ -25,6 +25,7 @@ static const char help[] =
     "      --scale K                        the first named dim times K, or 1/K\n"
     "      --hot                            large arrays too stay the same from call to call\n"
     "      --list                           the workloads' names, nothing measured\n"
+    "      --compile                        instead: how long each kernel takes to compile\n"
     "      --threads N, --json\n"
     "  ops [NAME…] [--json]                 the ops, their operands and attributes\n"
     "  devices [--json]                     the devices and how fast they copy\n"

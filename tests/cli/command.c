@@ -265,4 +265,11 @@ Test(command, bench_says_what_others_need_to_repeat_it)
            "\"inputs\": [{\"name\": \"x\", \"dtype\": \"f32\", \"dims\": [1, 4096]}");
     cr_expect(strstr(str_text(&said), "\"sets\": 1, \"in_cache\": true"), "%s", str_text(&said));
 }
+
+Test(command, bench_measures_compilation)
+{
+    write_example();
+    EXPECT(fusec("bench f.fuse --compile --threads 1"), 0, "1 kernel: warm median");
+    EXPECT(fusec("bench none.fuse --compile"), 1, "cannot be opened");
+}
 #endif

@@ -65,6 +65,32 @@ Test(cpu_llvm, bad_text_is_refused_with_words)
     }
 }
 
+// Machines are used again, by compilations for the same processor only.
+Test(cpu_llvm, processors_do_not_mix)
+{
+    if (!cpu_codegen_available())
+        return;
+    static const char add[] = "define void @kernel(ptr %a, i64 %b, i64 %e, ptr %s) {\n"
+                              "  %x = load <8 x float>, ptr %a, align 4\n"
+                              "  %y = fadd <8 x float> %x, %x\n"
+                              "  store <8 x float> %y, ptr %a, align 4\n"
+                              "  ret void\n"
+                              "}\n";
+    struct target wide = {.kind = DEVICE_CPU, .arch = "haswell", .features = "+avx,+avx2"};
+    struct target target[3] = {generic(), wide, generic()};
+    struct str text[3] = {0};
+    struct diag d = {0};
+    for (int i = 0; i < 3; i++)
+        cr_assert(cpu_assembly(add, strlen(add), &target[i], &text[i], &d), "%s", d.text);
+#ifdef __x86_64__
+    cr_expect_null(strstr(text[0].at, "ymm"), "%s", text[0].at);
+    cr_expect_not_null(strstr(text[1].at, "ymm"), "%s", text[1].at);
+#endif
+    cr_expect_str_eq(text[0].at, text[2].at);
+    for (int i = 0; i < 3; i++)
+        str_free(&text[i]);
+}
+
 Test(cpu_llvm, unavailable_says_so)
 {
     if (cpu_codegen_available())
