@@ -47,21 +47,37 @@ static void
 ring_to_front(struct cache *c, uint32_t i)
 {
     struct cache_entry *head = &c->entry.at[0], *e = &c->entry.at[i];
+    e->moved = c->uses;
     e->prev = 0;
     e->next = head->next;
     c->entry.at[head->next].prev = i;
     head->next = i;
 }
 
+// The keys of single ops are a few words, which a call of memcmp is too long a way for.
+static inline bool
+same_key(const uint64_t *a, const uint64_t *b, uint32_t n)
+{
+    if (n > 8)
+        return !memcmp(a, b, n * sizeof *a);
+    uint64_t differ = 0;
+    for (uint32_t i = 0; i < n; i++)
+        differ |= a[i] ^ b[i];
+    return !differ;
+}
+
+// An entry that went to the front not long ago stays where it is: a loop over a few keys would
+// otherwise shuffle the ring at every step. Small caches keep the exact order.
 struct cache_entry *
 cache_find(struct cache *c, uint64_t hash, const uint64_t *key, uint32_t n)
 {
+    c->uses++;
     uint32_t at = 0;
     for (uint32_t id; (id = map_next(&c->map, hash, &at));) {
         struct cache_entry *e = &c->entry.at[id];
-        if (e->n != n || memcmp(e->key, key, n * sizeof *key))
+        if (e->n != n || !same_key(e->key, key, n))
             continue;
-        if (c->entry.at[0].next != id) {
+        if (c->uses - e->moved > c->limit / 8 && c->entry.at[0].next != id) {
             ring_remove(c, id);
             ring_to_front(c, id);
         }

@@ -1,5 +1,6 @@
 // cache.h: a bounded map from keys, arrays of 64-bit words, to payloads; the least recently used
-// entry makes room. A hash finds candidates, the whole key decides.
+// entry makes room (give or take an eighth of the entries). A hash finds candidates, the whole key
+// decides.
 #ifndef FUSEC_FRONTEND_CACHE_H
 #define FUSEC_FRONTEND_CACHE_H
 
@@ -19,6 +20,7 @@ struct cache_entry {
     uint32_t n, cap;     // words
     uint32_t prev, next; // ring in order of use; entry 0 is its head. Unused: next free entry
     bool used;
+    uint64_t moved;             // uses of the cache when it last went to the front
     struct type type;           // payload of the type cache
     struct executable *program; // payload of the plan cache; NULL: a structure only seen
 };
@@ -27,6 +29,7 @@ struct cache {
     VEC(struct cache_entry) entry;
     struct map map;
     uint32_t limit, count, free;
+    uint64_t uses;
     uint64_t hash_mask; // all ones; tests narrow it to force collisions
 };
 

@@ -12,30 +12,9 @@
 // ---- arguments
 
 void
-call_begin(struct call *c, uint16_t op, const char *file, int line)
-{
-    c->ctx = NULL;
-    c->file = file;
-    c->line = line;
-    c->op = op;
-    c->nin = c->nattr = 0;
-    c->many = NULL;
-    c->has_number = c->all_axes = false;
-    c->number_dtype = DT_NONE;
-    c->bits_at = -1;
-    c->wrong = NULL;
-}
-
-void
 call_context(struct call *c, fc_context *ctx)
 {
     c->ctx = ctx;
-}
-
-void
-call_tensor(struct call *c, fc_tensor t)
-{
-    c->in[c->nin++] = t;
 }
 
 void
@@ -225,15 +204,15 @@ strengthen(struct call *c, struct value **v, uint8_t dtype)
         if (!number_bits(dtype, x, &bits))
             return does_not_fit(c, x, dtype);
         made = value_literal(ctx, dtype, bits, false);
+        value_unref(ctx, old);
     } else {
         int64_t to = dtype;
         made = value_new(ctx, layout_dense(ctx, dtype, &(struct shape){0}));
-        value_set_op(made, OP_cast, &old, 1, &to, 1);
+        value_set_op(ctx, made, OP_cast, &old, 1, &to, 1);
         made->file = c->file;
         made->line = (uint32_t)c->line;
     }
     *v = made;
-    value_unref(ctx, old);
     return true;
 }
 
@@ -243,20 +222,21 @@ static bool
 settle_weak(struct call *c, bool *weak)
 {
     fc_context *ctx = c->ctx;
-    uint32_t first = op_table[c->op].rule == DTR_WHERE, n = ctx->operands.n;
-    uint8_t strong = DT_NONE;
+    uint8_t rule = op_table[c->op].rule;
+    uint32_t first = rule == DTR_WHERE, n = ctx->operands.n;
     bool any = false;
+    for (uint32_t i = first; i < n; i++)
+        any |= ctx->operands.at[i]->weak;
+    *weak = false;
+    if (!any || (rule == DTR_OWN && op_table[c->op].arity != 255)) // indices are no company
+        return true;
+    uint8_t strong = DT_NONE;
     for (uint32_t i = first; i < n; i++) {
         const struct value *v = ctx->operands.at[i];
         uint8_t d = value_dtype(ctx, v);
-        any |= v->weak;
         if (!v->weak)
             strong = strong ? dtype_promote(strong, d) : d;
     }
-    *weak = false;
-    uint8_t rule = op_table[c->op].rule;
-    if (!any || (rule == DTR_OWN && op_table[c->op].arity != 255)) // indices are no company
-        return true;
     if (!strong) {
         *weak = rule != DTR_COMPARE && rule != DTR_PREDICATE && rule != DTR_CAST && rule != DTR_OWN;
         return true;
@@ -394,7 +374,7 @@ infer_by_graph(struct call *c)
 }
 
 static struct type
-infer(struct call *c) // layout 0: the error is recorded
+infer_by_cache(struct call *c)
 {
     fc_context *ctx = c->ctx;
     type_key(c);
@@ -406,6 +386,22 @@ infer(struct call *c) // layout 0: the error is recorded
     if (t.layout)
         cache_add(&ctx->types, hash, ctx->key.at, ctx->key.n)->type = t;
     return t;
+}
+
+static struct type
+infer(struct call *c) // layout 0: the error is recorded
+{
+    fc_context *ctx = c->ctx;
+    struct value *const *in = ctx->operands.at;
+    uint32_t n = ctx->operands.n;
+    if (c->nattr || !n || n > 3)
+        return infer_by_cache(c);
+    uint64_t two = in[0]->layout | (n > 1 ? (uint64_t)in[1]->layout << 32 : 0);
+    uint32_t one = n > 2 ? in[2]->layout : 0;
+    struct recent_type *r = &ctx->recent[c->op];
+    if (r->two != two || r->one != one || !r->type.layout)
+        *r = (struct recent_type){two, one, infer_by_cache(c)};
+    return r->type;
 }
 
 // ---- the result
@@ -450,14 +446,13 @@ make(struct call *c, struct type type, bool weak)
         v->weak = weak;
         v->file = c->file;
         v->line = (uint32_t)c->line;
-        value_set_op(v, c->op, ctx->operands.at, ctx->operands.n, c->attr, c->nattr);
-        forget_operands(ctx); // v holds them; computing lets the lock go
+        value_set_op(ctx, v, c->op, ctx->operands.at, ctx->operands.n, c->attr, c->nattr);
+        ctx->operands.n = 0; // v holds them; computing lets the lock go
         if (ctx->eager && !compute_now(c, v)) {
             value_unref(ctx, v);
             return invalid_handle(ctx);
         }
     }
-    forget_operands(ctx);
     fc_tensor t = slot_new(ctx, v);
     eval_count_op(ctx);
     return t;

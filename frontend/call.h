@@ -26,9 +26,26 @@ struct call {
     const char *wrong; // what is wrong with an argument
 };
 
-void call_begin(struct call *c, uint16_t op, const char *file, int line);
+static inline void
+call_begin(struct call *c, uint16_t op, const char *file, int line)
+{
+    c->ctx = NULL;
+    c->file = file;
+    c->line = line;
+    c->op = op;
+    c->nin = c->nattr = 0;
+    c->many = NULL;
+    c->has_number = c->all_axes = false;
+    c->number_dtype = DT_NONE;
+    c->bits_at = -1;
+    c->wrong = NULL;
+}
 void call_context(struct call *c, fc_context *ctx);
-void call_tensor(struct call *c, fc_tensor t);
+static inline void
+call_tensor(struct call *c, fc_tensor t)
+{
+    c->in[c->nin++] = t;
+}
 void call_tensors(struct call *c, const fc_tensor *t, int n); // borrowed until call_end
 void call_number(struct call *c, fc_num x);
 void call_int(struct call *c, int64_t x);

@@ -52,24 +52,20 @@ context_of(fc_tensor t)
 }
 
 void
-context_lock(fc_context *ctx)
+context_unlock_dead(fc_context *ctx)
 {
-    fork_lock_take(&ctx->lock);
-}
-
-void
-context_unlock(fc_context *ctx)
-{
-    struct buffer *dead = ctx->dead;
+    struct buffer *first = ctx->dead, *last = NULL;
     ctx->dead = NULL;
     fork_lock_drop(&ctx->lock);
-    while (dead) {
-        struct buffer *next = dead->next;
-        if (dead->release)
-            dead->release(dead->user);
-        xfree(dead);
-        dead = next;
+    for (struct buffer *b = first; b; b = b->next) {
+        if (b->release)
+            b->release(b->user);
+        last = b;
     }
+    fork_lock_take(&ctx->lock);
+    last->next = ctx->free_buffer;
+    ctx->free_buffer = first;
+    fork_lock_drop(&ctx->lock);
 }
 
 // ---- making and freeing
@@ -133,13 +129,14 @@ fc_context_free(fc_context *ctx)
     for (uint32_t i = 1; i < ctx->slots.n; i++)
         if (ctx->slots.at[i].used && ctx->slots.at[i].value)
             slot_free(ctx, &ctx->slots.at[i]);
+    context_unlock(ctx); // with the last of borrowed memory
     values_free(ctx);
-    context_unlock(ctx);
     cache_free(&ctx->plans);
     cache_free(&ctx->types);
     vec_free(&ctx->operands);
     vec_free(&ctx->order);
     vec_free(&ctx->roots);
+    vec_free(&ctx->sinks);
     vec_free(&ctx->frames);
     vec_free(&ctx->key);
     vec_free(&ctx->literal_at);
@@ -182,9 +179,14 @@ fc_stats(fc_context *ctx, fc_statistics *out)
 {
     if (!ctx)
         return FC_HANDLE;
-    if (!out || out->size < sizeof out->size || out->size > 4096)
-        return FC_INVALID;
     context_lock(ctx);
+    if (!out || out->size < sizeof out->size || out->size > 4096) {
+        context_fail(ctx, NULL, 0, FC_INVALID,
+                     out ? "fc_stats: out->size is not sizeof(fc_statistics)"
+                         : "fc_stats: out is NULL");
+        context_unlock(ctx);
+        return FC_INVALID;
+    }
     struct device_counters c = {0};
     if (ctx->device)
         ctx->device->counters(ctx->device, &c);

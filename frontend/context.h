@@ -41,7 +41,7 @@ struct buffer {
 };
 
 enum value_state { VALUE_FREE, VALUE_PENDING, VALUE_LITERAL, VALUE_BUFFER };
-enum { ATTR_INLINE = 8 };
+enum { ATTR_INLINE = 8, ROW_CLASSES = 29 };
 
 struct value {
     uint32_t refs;  // slots, values that read it, jobs
@@ -87,15 +87,21 @@ struct thread_state { // made when a thread has an error or opens a scope
     VEC(uint32_t) scopes; // a sentinel slot each
 };
 
-struct dim_name { // the symbols that a name has stood for
-    const char *name;
-    int64_t value;
-    sym sym;
+struct recent_type { // of an op without attributes: what it was last called with
+    uint64_t two; // layouts of two operands
+    uint32_t one; // and of a third; 0: no operand
+    struct type type; // layout 0: not called yet
 };
 
 struct frame { // eval.c: a value whose operands are being walked
     struct value *value;
     uint32_t next;
+};
+
+struct dim_name { // the symbols that a name has stood for
+    const char *name;
+    int64_t value;
+    sym sym;
 };
 
 struct fc_context {
@@ -115,22 +121,24 @@ struct fc_context {
     uint32_t free_slot;
     VEC(struct value *) chunks; // of CHUNK values each
     struct value *free_value;
+    uint64_t *free_row[ROW_CLASSES]; // rows of 16 words, 32, 64 …: the first word is the next one
     struct buffer *free_buffer;
     struct buffer *dead; // borrowed buffers whose release is called once the lock is free
     VEC(struct thread_state *) threads;
     struct diag late; // of work that no caller was waiting for: told at the next synchronising call
 
     struct cache types; // op, attributes, operands' layouts → result's layout
+    struct recent_type recent[OP_COUNT]; // before types: a loop's ops come with the same operands
     struct cache plans; // a collected graph → executable
 
     uint32_t running;    // jobs outside the lock (in a forked child some have no thread any more)
     int64_t pending;     // pending values
-    int64_t unflushed;   // made since the last flush
+    int64_t pending_before; // the same after the last flush
     int64_t held_bytes;  // of buffers that only pending work holds
     int64_t held_before; // the same after the last flush
 
     // Scratch of one call.
-    VEC(struct value *) operands, order, roots;
+    VEC(struct value *) operands, order, roots, sinks;
     VEC(struct frame) frames;
     VEC(uint64_t) key;
     VEC(uint32_t) literal_at; // places of literals' bits in the key
@@ -151,9 +159,21 @@ invalid_handle(const fc_context *ctx)
 {
     return (fc_tensor){(uint64_t)ctx->id << CONTEXT_SHIFT};
 }
-void context_lock(fc_context *ctx);
+static inline void
+context_lock(fc_context *ctx)
+{
+    fork_lock_take(&ctx->lock);
+}
+void context_unlock_dead(fc_context *ctx); // with buffers in ctx->dead
 // Also tells the owners of borrowed memory that was let go.
-void context_unlock(fc_context *ctx);
+static inline void
+context_unlock(fc_context *ctx)
+{
+    if (ctx->dead)
+        context_unlock_dead(ctx);
+    else
+        fork_lock_drop(&ctx->lock);
+}
 
 // Hooks of the command line and of tests. fn sees each plan once, when it is made, under the lock.
 void context_on_plan(fc_context *ctx, void (*fn)(void *user, const struct plan *p), void *user);
@@ -186,11 +206,18 @@ struct value *value_new(fc_context *ctx, uint32_t layout);
 struct value *value_literal(fc_context *ctx, uint8_t dtype, uint64_t bits, bool weak);
 struct value *value_stored(fc_context *ctx, uint32_t layout, struct buffer *b /* taken */,
                            char *data);
-void value_set_op(struct value *v, uint16_t op, struct value *const *in, uint32_t nin,
-                  const int64_t *attr, uint32_t nattr); // adds references to in
+// Takes the caller's references to in.
+void value_set_op(fc_context *ctx, struct value *v, uint16_t op, struct value *const *in,
+                  uint32_t nin, const int64_t *attr, uint32_t nattr);
 // A pending value becomes a stored one and lets go of its inputs.
 void value_store(fc_context *ctx, struct value *v, struct buffer *b /* taken */);
-void value_unref(fc_context *ctx, struct value *v);      // iterative at any depth
+void value_drop(fc_context *ctx, struct value *v);       // iterative at any depth
+static inline void
+value_unref(fc_context *ctx, struct value *v)
+{
+    if (v->refs-- <= 1)
+        value_drop(ctx, v);
+}
 void value_check_held(fc_context *ctx, struct value *v); // after its last slot went
 static inline struct value *
 value_ref(struct value *v)
@@ -230,7 +257,14 @@ uint32_t layout_intern(fc_context *ctx, const struct layout *l);
 uint32_t layout_dense(fc_context *ctx, uint8_t dtype, const struct shape *s); // 0: too large
 uint8_t layout_align(const void *address);
 // Once very many have been interned, forgets those that no value has. Only between calls.
-void layout_tidy(fc_context *ctx);
+enum { LAYOUTS_TIDY_AT = 1 << 16 };
+void layout_forget(fc_context *ctx);
+static inline void
+layout_tidy(fc_context *ctx)
+{
+    if (ctx->layouts.n >= LAYOUTS_TIDY_AT)
+        layout_forget(ctx);
+}
 // The layout of a view of l, and its first element relative to l's. False: needs a copy.
 bool layout_view(const struct layout *l, uint16_t op, const int64_t *attr, const struct layout *out,
                  int64_t *stride, int64_t *offset);

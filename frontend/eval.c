@@ -382,19 +382,18 @@ eval_values(fc_context *ctx, struct value *const *v, uint32_t n, struct diag *d)
 static void
 flush(fc_context *ctx)
 {
-    VEC(struct value *) sinks = {0};
+    ctx->sinks.n = 0;
     for (uint32_t i = 1; i < ctx->slots.n; i++) {
         struct value *v = ctx->slots.at[i].used ? ctx->slots.at[i].value : NULL;
         if (v && v->state == VALUE_PENDING && (v->kept || v->refs == v->slots))
-            vec_push(&sinks, v);
+            vec_push(&ctx->sinks, v);
     }
     struct diag d;
     diag_clear(&d);
-    if (sinks.n && eval_values(ctx, sinks.at, sinks.n, &d) && !ctx->late.code)
+    if (ctx->sinks.n && eval_values(ctx, ctx->sinks.at, ctx->sinks.n, &d) && !ctx->late.code)
         ctx->late = d;
-    vec_free(&sinks);
     ctx->flushes++;
-    ctx->unflushed = 0;
+    ctx->pending_before = ctx->pending;
     ctx->held_before = ctx->held_bytes;
 }
 
@@ -403,9 +402,12 @@ eval_count_op(fc_context *ctx)
 {
     if (ctx->eager)
         return;
-    ctx->unflushed++;
+    // What outlived the last flush may have gone since.
     if (ctx->held_bytes < ctx->held_before)
-        ctx->held_before = ctx->held_bytes; // what outlived the last flush has gone since
-    if (ctx->unflushed >= ctx->flush_ops || ctx->held_bytes - ctx->held_before > ctx->flush_bytes)
+        ctx->held_before = ctx->held_bytes;
+    if (ctx->pending < ctx->pending_before)
+        ctx->pending_before = ctx->pending;
+    if (ctx->pending - ctx->pending_before >= ctx->flush_ops ||
+        ctx->held_bytes - ctx->held_before > ctx->flush_bytes)
         flush(ctx);
 }

@@ -1,6 +1,6 @@
 // layout.c: layouts (dtype, dims, strides, alignment) as small numbers, and the strides of views.
 // Strides of axes with one element don't matter and are kept as 0 in layouts that are not dense, so
-// that equal accesses are equal layouts. Numbers stay valid until layout_tidy, which runs only
+// that equal accesses are equal layouts. Numbers stay valid until layout_forget, which runs only
 // between calls, when no key holds one.
 #include "frontend/context.h"
 
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { ALIGN_MAX = 6, TIDY_AT = 1 << 16 };
+enum { ALIGN_MAX = 6 };
 
 uint8_t
 layout_align(const void *address)
@@ -90,11 +90,10 @@ layout_dense(fc_context *ctx, uint8_t dtype, const struct shape *s)
 }
 
 void
-layout_tidy(fc_context *ctx)
+layout_forget(fc_context *ctx)
 {
-    if (ctx->layouts.n < TIDY_AT)
-        return;
     cache_clear(&ctx->types);
+    memset(ctx->recent, 0, sizeof ctx->recent);
     cache_clear(&ctx->plans);
     map_clear(&ctx->layout_map);
     struct layout *old = ctx->layouts.at;

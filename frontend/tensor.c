@@ -267,19 +267,23 @@ fc_eval(fc_context *ctx, const fc_tensor *tensors, int n)
     if (n < 0 || (n && !tensors))
         status = context_fail(ctx, NULL, 0, FC_INVALID, "fc_eval: the list of %d tensors%s", n,
                               n < 0 ? " has a negative length" : " is NULL");
-    VEC(struct value *) v = {0};
+    struct value *few[16], **v = few;
+    uint32_t found = 0;
+    if (!status && n > 16)
+        v = xmalloc((size_t)n * sizeof *v);
     for (int i = 0; i < n && !status; i++) {
         struct slot *s = slot_find(ctx, tensors[i]);
         if (s)
-            vec_push(&v, value_ref(s->value));
+            v[found++] = value_ref(s->value);
         else
             status = context_fail_handle(ctx, "fc_eval");
     }
     if (!status)
-        status = force(ctx, v.at, v.n, "fc_eval");
-    for (uint32_t i = 0; i < v.n; i++)
-        value_unref(ctx, v.at[i]);
-    vec_free(&v);
+        status = force(ctx, v, found, "fc_eval");
+    for (uint32_t i = 0; i < found; i++)
+        value_unref(ctx, v[i]);
+    if (v != few)
+        xfree(v);
     context_unlock(ctx);
     return status;
 }
@@ -301,7 +305,8 @@ dense_value(fc_context *ctx, struct value *v, const char *what, fc_status *statu
     struct shape s = {.rank = l->rank};
     memcpy(s.dim, l->dim, sizeof s.dim);
     struct value *copy = value_new(ctx, layout_dense(ctx, l->dtype, &s));
-    value_set_op(copy, OP_reshape, &v, 1, attr, 1u + s.rank);
+    struct value *in = value_ref(v);
+    value_set_op(ctx, copy, OP_reshape, &in, 1, attr, 1u + s.rank);
     fc_status copied = force(ctx, &copy, 1, what);
     if (!copied)
         return copy;

@@ -58,20 +58,57 @@ value_stored(fc_context *ctx, uint32_t layout, struct buffer *b, char *data)
     return v;
 }
 
+// Rows of words for values with many operands or attributes, recycled by size.
+static int
+row_class(uint32_t words)
+{
+    return words <= 16 ? 0 : 28 - __builtin_clz(words - 1);
+}
+
+static void *
+row_take(fc_context *ctx, uint32_t words)
+{
+    int c = row_class(words);
+    uint64_t *row = ctx->free_row[c];
+    if (!row)
+        return xmalloc(((size_t)16 << c) * sizeof *row);
+    ctx->free_row[c] = (uint64_t *)(uintptr_t)row[0];
+    return row;
+}
+
+static void
+row_give(fc_context *ctx, void *taken, uint32_t words)
+{
+    int c = row_class(words);
+    uint64_t *row = taken;
+    row[0] = (uintptr_t)ctx->free_row[c];
+    ctx->free_row[c] = row;
+}
+
+static void
+rows_free(fc_context *ctx)
+{
+    for (int c = 0; c < ROW_CLASSES; c++)
+        for (uint64_t *row = ctx->free_row[c], *next; row; row = next) {
+            next = (uint64_t *)(uintptr_t)row[0];
+            xfree(row);
+        }
+}
+
 void
-value_set_op(struct value *v, uint16_t op, struct value *const *in, uint32_t nin,
+value_set_op(fc_context *ctx, struct value *v, uint16_t op, struct value *const *in, uint32_t nin,
              const int64_t *attr, uint32_t nattr)
 {
     v->op = op;
     v->nin = nin;
     v->nattr = nattr;
     if (nin > 4)
-        v->many = xmalloc(nin * sizeof *v->many);
+        v->many = row_take(ctx, nin);
     if (nattr > ATTR_INLINE)
-        v->attr_many = xmalloc(nattr * sizeof *v->attr_many);
+        v->attr_many = row_take(ctx, nattr);
     struct value **to = nin > 4 ? v->many : v->few;
     for (uint32_t i = 0; i < nin; i++)
-        to[i] = value_ref(in[i]);
+        to[i] = in[i];
     if (nattr)
         memcpy(nattr > ATTR_INLINE ? v->attr_many : v->attr, attr, nattr * sizeof *attr);
 }
@@ -93,9 +130,9 @@ clear(fc_context *ctx, struct value *v, struct value *work)
                 work = in[i];
             }
         if (v->nin > 4)
-            xfree(v->many);
+            row_give(ctx, v->many, v->nin);
         if (v->nattr > ATTR_INLINE)
-            xfree(v->attr_many);
+            row_give(ctx, v->attr_many, v->nattr);
         v->nin = v->nattr = 0;
         ctx->pending--;
     }
@@ -115,11 +152,9 @@ drain(fc_context *ctx, struct value *work)
 }
 
 void
-value_unref(fc_context *ctx, struct value *v)
+value_drop(fc_context *ctx, struct value *v)
 {
-    CHECK(v->refs && v->state != VALUE_FREE, "a value let go too often");
-    if (--v->refs)
-        return;
+    CHECK(!v->refs && v->state != VALUE_FREE, "a value let go too often");
     v->next = NULL;
     drain(ctx, v);
 }
@@ -156,6 +191,7 @@ values_free(fc_context *ctx)
         xfree(chunk);
     }
     vec_free(&ctx->chunks);
+    rows_free(ctx);
     for (struct buffer *b = ctx->free_buffer, *next; b; b = next) {
         next = b->next;
         xfree(b);

@@ -88,18 +88,6 @@ fork_lock_destroy(struct fork_lock *l)
 }
 
 void
-fork_lock_take(struct fork_lock *l)
-{
-    pthread_mutex_lock(&l->mutex);
-}
-
-void
-fork_lock_drop(struct fork_lock *l)
-{
-    pthread_mutex_unlock(&l->mutex);
-}
-
-void
 fork_lock_begin_work(struct fork_lock *l)
 {
     while (l->forking)

@@ -23,8 +23,16 @@ struct fork_lock {
 
 void fork_lock_init(struct fork_lock *l, enum fork_rank rank);
 void fork_lock_destroy(struct fork_lock *l);
-void fork_lock_take(struct fork_lock *l);
-void fork_lock_drop(struct fork_lock *l);
+static inline void
+fork_lock_take(struct fork_lock *l)
+{
+    pthread_mutex_lock(&l->mutex);
+}
+static inline void
+fork_lock_drop(struct fork_lock *l)
+{
+    pthread_mutex_unlock(&l->mutex);
+}
 // Both with the lock held. Begin may wait for a fork in progress (dropping the lock meanwhile), so
 // what was read under the lock before it must be read again.
 void fork_lock_begin_work(struct fork_lock *l);

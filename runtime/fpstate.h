@@ -9,17 +9,22 @@
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 typedef uint32_t fp_state;
+// Writing the register waits for all arithmetic under way (some 15 ns), reading it does not, and
+// most callers have the state that is wanted: then only new sticky flags have to be taken back.
+enum { FP_CONTROL = 0x1f80, FP_STICKY = 0x3f };
 static inline fp_state
 fp_enter(void) // returns the caller's state
 {
     fp_state old = _mm_getcsr();
-    _mm_setcsr(0x1f80);
+    if ((old & ~(fp_state)FP_STICKY) != FP_CONTROL)
+        _mm_setcsr(FP_CONTROL);
     return old;
 }
 static inline void
 fp_leave(fp_state old)
 {
-    _mm_setcsr(old);
+    if (_mm_getcsr() != old)
+        _mm_setcsr(old);
 }
 #elif defined(__aarch64__)
 typedef uint64_t fp_state;

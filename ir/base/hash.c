@@ -47,23 +47,6 @@ map_add(struct map *m, uint64_t hash, uint32_t id)
     m->n++;
 }
 
-uint32_t
-map_next(const struct map *m, uint64_t hash, uint32_t *at)
-{
-    if (!m->cap)
-        return 0;
-    for (uint32_t step = *at; step < m->cap; step++) {
-        const struct map_slot *s = &m->slot[((uint32_t)hash + step) & (m->cap - 1)];
-        if (!s->id)
-            return 0;
-        if (s->hash == hash) {
-            *at = step + 1;
-            return s->id;
-        }
-    }
-    return 0;
-}
-
 bool
 map_remove(struct map *m, uint64_t hash, uint32_t id)
 {

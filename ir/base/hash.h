@@ -28,7 +28,20 @@ struct map {
 };
 void map_add(struct map *m, uint64_t hash, uint32_t id); // id != 0; duplicates are kept
 // Walks the ids stored under a hash: start with *at = 0; 0 = no more.
-uint32_t map_next(const struct map *m, uint64_t hash, uint32_t *at);
+static inline uint32_t
+map_next(const struct map *m, uint64_t hash, uint32_t *at)
+{
+    for (uint32_t step = *at; step < m->cap; step++) {
+        const struct map_slot *s = &m->slot[((uint32_t)hash + step) & (m->cap - 1)];
+        if (!s->id)
+            return 0;
+        if (s->hash == hash) {
+            *at = step + 1;
+            return s->id;
+        }
+    }
+    return 0;
+}
 bool map_remove(struct map *m, uint64_t hash, uint32_t id);
 void map_clear(struct map *m);
 void map_free(struct map *m);

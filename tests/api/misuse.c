@@ -312,6 +312,19 @@ Test(misuse, borrowing)
     cr_assert_eq(released, 5);
 }
 
+Test(misuse, figures_without_a_size_or_a_place)
+{
+    fc_context *ctx = new_context(FC_LAZY);
+    fc_statistics forgotten = {0}, absurd = {.size = 1 << 20};
+    cr_assert_eq(fc_stats(ctx, &forgotten), FC_INVALID);
+    EXPECT_ERROR(ctx, FC_INVALID, "fc_stats", "size");
+    cr_assert_eq(fc_stats(ctx, &absurd), FC_INVALID);
+    EXPECT_ERROR(ctx, FC_INVALID, "fc_stats", "size");
+    cr_assert_eq(fc_stats(ctx, NULL), FC_INVALID);
+    EXPECT_ERROR(ctx, FC_INVALID, "fc_stats", "NULL");
+    fc_context_free(ctx);
+}
+
 Test(misuse, names)
 {
     cr_assert_str_eq(fc_status_name(FC_OK), "FC_OK");
