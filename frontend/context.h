@@ -280,6 +280,9 @@ fc_dim dim_from_sym(const fc_context *ctx, sym s);
 // Computes values (pending or literal ones of the list, and kept ones on the way). Lets the lock go
 // while kernels run. words, when not NULL, has what failed; index errors leave results in place.
 fc_status eval_values(fc_context *ctx, struct value *const *v, uint32_t n, struct diag *d);
+// For tools: the hash of the key that eval_values would look up, and the graph it would compile.
+uint64_t eval_key(fc_context *ctx, struct value *const *v, uint32_t n);
+struct graph *eval_graph(fc_context *ctx, struct value *const *v, uint32_t n, struct diag *d);
 // After each new op: past the limits, computes what nothing pending reads and a handle names.
 void eval_count_op(fc_context *ctx);
 

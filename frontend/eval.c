@@ -189,6 +189,20 @@ build_graph(fc_context *ctx, bool literals_given, struct diag *d)
     return NULL;
 }
 
+uint64_t
+eval_key(fc_context *ctx, struct value *const *v, uint32_t n)
+{
+    collect(ctx, v, n);
+    return cache_hash(&ctx->plans, ctx->key.at, ctx->key.n);
+}
+
+struct graph *
+eval_graph(fc_context *ctx, struct value *const *v, uint32_t n, struct diag *d)
+{
+    collect(ctx, v, n);
+    return build_graph(ctx, false, d);
+}
+
 static struct executable *
 compile(fc_context *ctx, bool literals_given, struct diag *d)
 {

@@ -143,12 +143,20 @@ graph_add_origin(struct graph *g, uint16_t op, const char *file, uint32_t line)
 }
 
 static uint32_t
+calls_behind(const struct graph *g, uint32_t origin)
+{
+    const struct origin *o = &g->origins.at[origin];
+    return o->op ? 1 : o->calls;
+}
+
+static uint32_t
 join_origins(struct graph *g, uint32_t a, uint32_t b)
 {
     if (!a || a == b)
         return b;
     if (!b)
         return a;
+    uint32_t known = a;
     if (a > b) {
         uint32_t t = a;
         a = b;
@@ -157,7 +165,10 @@ join_origins(struct graph *g, uint32_t a, uint32_t b)
     const struct origin *p = &g->origins.at[b];
     if (p->op == OP_none && (p->a == a || p->b == a))
         return b;
-    return intern_origin(g, (struct origin){.file = "", .a = a, .b = b});
+    uint32_t calls = calls_behind(g, a) + calls_behind(g, b);
+    if (calls > ORIGINS_MOST)
+        return known;
+    return intern_origin(g, (struct origin){.file = "", .calls = (uint16_t)calls, .a = a, .b = b});
 }
 
 static bool
@@ -202,7 +213,11 @@ graph_add(struct graph *g, uint16_t op, uint8_t dtype, uint32_t shape, uint32_t 
     uint32_t at = 0;
     for (uint32_t id; (id = map_next(&g->node_map, h, &at));)
         if (node_equal(g, &g->node.at[id], &n, in)) {
-            g->node.at[id].origin = join_origins(g, g->node.at[id].origin, origin);
+            uint32_t *known = &g->node.at[id].origin;
+            if (op == OP_literal)
+                *known = *known == origin ? origin : 0;
+            else
+                *known = join_origins(g, *known, origin);
             return (ref){id};
         }
     ref r = append_node(g, n, in);

@@ -43,9 +43,12 @@ struct node {
 };
 _Static_assert(sizeof(struct node) == 48, "nodes are 48 bytes");
 
-// What a node came from: one user call (op, file, line) or, after rewriting, a set of them.
+// What a node came from: one user call (op, file, line) or, after rewriting, a set of them. Sets
+// stay small: of what very many calls share, the first ORIGINS_MOST are told.
+enum { ORIGINS_MOST = 64 };
 struct origin {
     uint16_t op;      // OP_none: a union of a and b
+    uint16_t calls;   // of a union: at most so many
     uint32_t line;
     const char *file; // "" when unknown
     uint32_t a, b;
@@ -118,7 +121,7 @@ uint32_t graph_add_attr(struct graph *g, const int64_t *v, uint32_t n);
 uint32_t graph_add_origin(struct graph *g, uint16_t op, const char *file, uint32_t line);
 
 // Adds a node as given (dtype and shape already known), or returns the equal one that exists (its
-// origins joined with this one's).
+// origins joined with this one's; a literal of several calls is nobody's).
 ref graph_add(struct graph *g, uint16_t op, uint8_t dtype, uint32_t shape, uint32_t attr,
               const ref *in, uint32_t nin, uint32_t origin);
 

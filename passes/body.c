@@ -708,6 +708,7 @@ body_build(struct fuser *f, struct group *gr, struct kernel *k)
     for (uint32_t i = 1; i < k->inst.n; i++)
         if (k->inst.at[i].stage >= k->nstage)
             k->nstage = (uint8_t)(k->inst.at[i].stage + 1);
+    f->work += b.done.n;
     body_free(&b);
     return b.r;
 }

@@ -209,6 +209,7 @@ path_through_third(struct fuser *f, uint32_t a, uint32_t b)
     while (stack.n && !found) {
         uint32_t x = stack.at[--stack.n];
         const struct group *gr = &f->group.at[x];
+        f->work += gr->use.n;
         for (uint32_t i = 0; i < gr->use.n; i++) {
             if (!gr->use.at[i].hero)
                 continue;
@@ -412,6 +413,7 @@ merge_round(struct fuser *f)
         add_siblings(f, &c);
     if (c.n)
         qsort(c.at, c.n, sizeof *c.at, by_profit);
+    f->work += c.n;
     bool changed = false;
     for (uint32_t i = 0; i < c.n; i++) {
         uint32_t a = c.at[i].a, b = c.at[i].b, at = 0;

@@ -70,6 +70,7 @@ struct fuser {
     uint32_t *seen, nseen, stamp; // of the search for cycles
     uint8_t level;          // 0: all merges; 1: producers with readers only; 2: none
     uint32_t rewrites;
+    int64_t work; // see plan.work
 };
 
 static inline uint64_t

@@ -182,6 +182,7 @@ add_launch(struct fuser *f, struct plan *p, uint32_t group)
     launch_traffic(&l, f->target);
     set_spans(p, &l, k);
     launch_name(f->g, k, &l, number, &p->mem);
+    f->work += l.nop;
     vec_push(&p->launch, l);
 }
 
@@ -283,6 +284,7 @@ fuse_at_level(struct plan *p, const struct target *t, const struct compile_optio
     vec_push(&f.hero, ((struct hero){0}));
     fuse_graph(&f);
     make_launches(&f, p);
+    p->work += f.work;
     fuser_free(&f);
     plan_chains(p, t);
     plan_memory(p);

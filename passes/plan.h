@@ -70,6 +70,9 @@ struct plan {
     VEC(struct chain) chain; // in the order of their launches
     int64_t arena_bytes, peak_bytes, eager_peak_bytes;
     int64_t traffic_bytes, traffic_elements, minimum_bytes;
+    // Steps taken to fuse: values of the bodies built, groups visited in search of cycles, pairs
+    // weighed, ops named. A count, so that a test can tell whether planning is linear.
+    int64_t work;
     uint32_t eager_kernels;  // user ops that are not views
     int64_t eager_bytes;
     // An output that is an input unchanged, or another output again, is copied by a launch like

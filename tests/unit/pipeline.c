@@ -117,3 +117,83 @@ Test(pipeline, contractions_end_with_any_number_of_threads)
             graph_free(g);
         }
 }
+
+// ---- graphs of many nodes: twice the nodes, twice the work
+
+static void
+chain(struct str *s, int i)
+{
+    str_printf(s, "  %%v%d = add %%v%d, %%y\n", i + 1, i);
+}
+
+static void
+diamonds(struct str *s, int i)
+{
+    str_printf(s, "  %%v%d = add (neg %%v%d), (abs %%v%d)\n", i + 1, i, i);
+}
+
+static void
+products(struct str *s, int i)
+{
+    str_printf(s, "  %%v%d = relu (matmul %%v%d, %%y)\n", i + 1, i);
+}
+
+static void
+reductions(struct str *s, int i)
+{
+    str_printf(s, "  %%v%d = sub %%v%d, (mean %%v%d {axes = [%d], keepdims = true})\n", i + 1, i, i,
+               i % 2);
+}
+
+static void
+transposes(struct str *s, int i)
+{
+    str_printf(s, "  %%v%d = add (permute %%v%d {axes = [1, 0]}), %%y\n", i + 1, i);
+}
+
+static void
+siblings(struct str *s, int i) // all over the same input
+{
+    str_printf(s, "  %%v%d = relu (add (mul %%y, %d), 1)\n", i + 1, i);
+}
+
+static int64_t
+work(void (*line)(struct str *, int), int n, bool all_returned)
+{
+    struct str s = {0};
+    struct diag d = {0};
+    str_add(&s, "graph @g(%v0: f32[8, 8], %y: f32[8, 8]) {\n");
+    for (int i = 0; i < n; i++)
+        line(&s, i);
+    str_add(&s, "  return ");
+    for (int i = all_returned ? 1 : n; i <= n; i++)
+        str_printf(&s, "%s%%v%d", i > 1 && all_returned ? ", " : "", i);
+    str_add(&s, "\n}\n");
+    struct graph *g = graph_parse(s.at, s.n, "grown", &d);
+    cr_assert_not_null(g, "%s", d.text);
+    struct plan *p = plan_build(g, &target, NULL, &d);
+    cr_assert_not_null(p, "%s", d.text);
+    int64_t steps = p->work;
+    plan_free(p);
+    graph_free(g);
+    str_free(&s);
+    return steps;
+}
+
+Test(pipeline, planning_is_linear_in_the_nodes)
+{
+    static const struct {
+        const char *name;
+        void (*line)(struct str *, int);
+        bool all_returned;
+    } kind[] = {{"chain", chain, false},           {"chain, all returned", chain, true},
+                {"diamonds", diamonds, false},     {"products", products, false},
+                {"reductions", reductions, false}, {"transposes", transposes, false},
+                {"siblings", siblings, true}};
+    for (size_t i = 0; i < sizeof kind / sizeof *kind; i++) {
+        int64_t one = work(kind[i].line, 2000, kind[i].all_returned);
+        int64_t two = work(kind[i].line, 4000, kind[i].all_returned);
+        cr_expect_leq(two, one * 5 / 2, "%s: %lld steps, then %lld", kind[i].name, (long long)one,
+                      (long long)two);
+    }
+}
