@@ -96,8 +96,9 @@ element(const struct task *p, const void *x, int64_t i)
     }
 }
 
+// Uniform numbers between -scale and scale.
 static void *
-array(const struct task *p, int64_t n, uint64_t seed)
+array(const struct task *p, int64_t n, uint64_t seed, double scale)
 {
     enum { HUGE_PAGE = 2 << 20 }; // what NumPy and fusec ask for too where arrays are large
     size_t bytes = ((size_t)n * dtype_size(p->dtype) + HUGE_PAGE - 1) & ~(size_t)(HUGE_PAGE - 1);
@@ -106,7 +107,7 @@ array(const struct task *p, int64_t n, uint64_t seed)
     madvise(x, bytes, MADV_HUGEPAGE);
     for (int64_t i = 0; i < n; i++) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
-        double v = (double)(int64_t)(seed >> 33) / (1 << 30) - 1;
+        double v = ((double)(int64_t)(seed >> 33) / (1 << 30) - 1) * scale;
         if (p->dtype == DT_f64)
             ((double *)x)[i] = v;
         else if (p->dtype == DT_bf16)
@@ -123,11 +124,12 @@ make_task(struct task *p, const struct problem *q)
     *p = (struct task){.dtype = q->dtype, .batch = q->batch, .m = q->m, .n = q->n, .k = q->k,
                        .ta = *q->how == 't', .tb = q->how[1] == 't',
                        .epilogue = *q->how == 'g'};
-    p->a = array(p, p->batch * p->m * p->k, 1);
-    p->b = array(p, p->batch * p->k * p->n, 2);
-    p->c = array(p, p->batch * p->m * p->n, 3);
-    p->bias = array(p, p->n, 4);
-    p->residual = array(p, p->m * p->n, 5);
+    // Products of about 1, as an activation has them.
+    p->a = array(p, p->batch * p->m * p->k, 1, 1);
+    p->b = array(p, p->batch * p->k * p->n, 2, 3 / sqrt((double)p->k));
+    p->c = array(p, p->batch * p->m * p->n, 3, 1);
+    p->bias = array(p, p->n, 4, 1);
+    p->residual = array(p, p->m * p->n, 5, 1);
 }
 
 static bool

@@ -204,7 +204,9 @@ choose_tile(const struct problem *p, struct schedule *s)
     double best = 1e300;
     for (int64_t vecs = 1; vecs <= MAX_VECS; vecs++) {
         for (int64_t rows = 1; rows <= MAX_ROWS; rows++) {
-            if (rows * vecs + vecs + 1 > p->registers - (p->by_hand ? 0 : 1))
+            // Packed rows are as many as a vector has lanes, or fewer.
+            if (rows * vecs + vecs + 1 > p->registers - (p->by_hand ? 0 : 1) ||
+                (p->by_hand && rows > p->lanes))
                 continue;
             double cycles = tile_cycles(p, rows, vecs);
             if (cycles < best) {
@@ -274,6 +276,8 @@ useful_threads(const struct problem *p, const struct schedule *s)
     enum { WAKE = 15000 }; // cycles
     double cycles = tile_cycles(p, s->rows, s->unroll);
     double bytes = (double)p->K * (double)(p->M + p->N) * p->size;
+    if (s->pack & PACK_B && p->M <= s->rows) // turned in registers, slower than memory
+        bytes += bytes / 2;
     cycles = (double)p->batch * (cycles > bytes / 16 ? cycles : bytes / 16);
     return max64(1, min64(max64(p->t->units, 1), (int64_t)(cycles / WAKE)));
 }

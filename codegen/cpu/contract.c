@@ -88,6 +88,7 @@ set_by_hand(struct contract *c)
     c->tile.by_hand = true;
     c->tile.copy_b = !(s->pack & PACK_B) && s->pack & COPY_B;
     c->tile.a_by_row = !(s->pack & PACK_A) && runs_along_k(c);
+    c->tile.c_in_output = c->sums != NULL;
     c->tile.c_in_place = stores_sums(c);
     c->tile.edge_rows = s->edge[0];
     c->tile.edge_vecs = s->edge[1];

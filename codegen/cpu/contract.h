@@ -15,7 +15,8 @@ struct contract_tile {
     bool by_hand;
     bool copy_b;     // B is packed by the first rows that read it
     bool a_by_row;   // A is read along k, else along its free axis
-    bool c_in_place; // the sums go to the output and nowhere else
+    bool c_in_output; // sums lie in an output between panels
+    bool c_in_place;  // and go there in the end, as nothing else is stored
     uint32_t edge_rows, edge_vecs; // of the last tile down and across; 0: as all others
 };
 

@@ -229,7 +229,7 @@ say_advance(const struct micro *m, uint32_t steps, bool turn)
 static bool
 asks_for_sums(const struct micro *m)
 {
-    return m->kind == 'p' && m->t->c_in_place;
+    return m->kind == 'p' && m->t->c_in_output;
 }
 
 static void
@@ -258,8 +258,8 @@ say_loop(const struct micro *m)
 {
     bool late = asks_for_sums(m);
     if (late) {
-        SAY(m, "imulq $$%u, %%r10, %%r11", m->rows);
-        SAY(m, "addq %%r9, %%r11");
+        SAY(m, "imulq $$%u, %u(%%rsp), %%r11", m->rows, on_stack(m, 2));
+        SAY(m, "addq %u(%%rsp), %%r11", on_stack(m, 1));
         SAY(m, "xorl %%r15d, %%r15d");
         SAY(m, "movl $$%u, %%ecx", LAST_STEPS);
     }
