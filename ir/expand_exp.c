@@ -3,12 +3,12 @@
 // exp(x) = 2^n exp(r), n = round(x / ln 2), r = x - n ln 2 in two fma steps (Cody, Waite 1980), so
 // that |r| <= ln 2 / 2. The rounding is an addition: t = fma(x, log2 e, M) with M = 1.5 * 2^23 (or
 // 2^52) leaves n in t's low bits, and n = t - M is exact. M also contains an exponent bias, so that
-// shifting t's bits to the exponent's place is 2^n as a float. Where the result is normal that is
-// all, and where x is so low that it is 0, it is chosen (masks are often -inf). The rest is a rare
-// operand (x_where_rarely): exp reaches beyond the exponents that one factor can have in both
-// directions, so half of the extreme scale (2^64, 2^-64) is moved to a second factor, chosen by the
-// sign of x; the last multiplication overflows to infinity and rounds into the denormals by itself.
-// A NaN passes every multiplication.
+// shifting t's bits to the exponent's place is 2^n as a float; in exp it is 2^(n-1), and exp(r) is
+// doubled, so that the product overflows to infinity by itself. Arguments are limited to where it
+// is normal or does that, and 0 is chosen for those far below (masks are often -inf): saturation is
+// ordinary, and the products of denormals, which processors take long over, are kept out. In
+// between, where the result is a denormal, is a rare operand (x_where_rarely): it is computed times
+// 2^64 (2^512). A NaN passes the limits and every multiplication.
 //
 // The polynomials are minimax fits of the relative error of the function (ir/fit_polynomials.py):
 //   exp(r) = 1 + r + r^2 P(r)             f32: degree 4, 2^-28.2     f64: degree 10, 2^-63.6
@@ -16,8 +16,7 @@
 //   log(erfc(x)) = x (slope + P(x)), for  f32: x <= 4, 2^-27.8       f64: x <= 6, 2^-59.7
 //
 // sigmoid(x) = 1 / (1 + exp(-x)); the sum is (2^n + 1) + (2^n expm1(r) + what 2^n + 1 loses).
-// Where 1 / exp(-x) may become a denormal, in a rare operand again, everything is scaled by 2^-64
-// (2^-512), and divided: elsewhere Newton's steps are cheaper (x_inverse).
+// Newton's steps are cheaper than a division (x_inverse). Denormal results are a rare operand again.
 //
 // tanh(x) = t / (t + 1) with t = expm1(2 |x|) / 2 = 2^n expm1(r) / 2 + (2^n - 1) / 2: no cancellation
 // near 0, and 1 where t + 1 rounds to t. The rest of the quotient is taken as t - q - t q: so what
@@ -40,7 +39,7 @@ struct exp_format {
     double bias;            // of the exponent
     double half_scale_log2; // half of the extreme scale
     double low, high;       // beyond: exp is 0, infinity
-    double near;            // exp(-near) and exp(near) are normal
+    double near;            // exp(-near) and exp(near) are normal, also halved
     double ln2_hi, ln2_lo;
     double tanh_limit, erf_limit; // beyond: 1
     double erf_slope;             // erf_poly[0] is what it lacks
@@ -50,7 +49,7 @@ struct exp_format {
 
 static const struct exp_format formats[2] = {
     {.flt = DT_f32, .sint = DT_i32, .fraction = 23, .magic = 0x1.8p23, .bias = 127,
-     .half_scale_log2 = 64, .low = -104, .high = 89, .near = 87,
+     .half_scale_log2 = 64, .low = -104, .high = 89, .near = 86,
      .ln2_hi = 0x1.62e43p-1, .ln2_lo = -0x1.05c61p-29,
      .tanh_limit = 10, .erf_limit = 4,
      .erf_slope = -0x1.20dd76p0,
@@ -66,7 +65,7 @@ static const struct exp_format formats[2] = {
      },
      .nerf = 9},
     {.flt = DT_f64, .sint = DT_i64, .fraction = 52, .magic = 0x1.8p52, .bias = 1023,
-     .half_scale_log2 = 512, .low = -746, .high = 710, .near = 708,
+     .half_scale_log2 = 512, .low = -746, .high = 710, .near = 707,
      .ln2_hi = 0x1.62e42fefa39efp-1, .ln2_lo = 0x1.abc9e3b39803fp-56,
      .tanh_limit = 20, .erf_limit = 6,
      .erf_slope = -0x1.20dd750429b6dp0,
@@ -140,30 +139,34 @@ reduce(struct expander *x, const struct exp_format *f, val a, val magic)
     return v;
 }
 
+// exp(a) times a power of two.
 static val
-exp_reduced(struct expander *x, const struct exp_format *f, struct reduced v)
+exp_reduced(struct expander *x, const struct exp_format *f, struct reduced v, double times)
 {
-    val p = x_poly(x, v.r, f->exp_poly, f->nexp), one = x_num(x, f->flt, 1);
-    return x_mul(x, x_fma(x, x_fma(x, p, v.r, one), v.r, one), v.scale);
+    double c[2 + sizeof f->exp_poly / sizeof *f->exp_poly] = {times, times};
+    for (uint32_t i = 0; i < f->nexp; i++)
+        c[2 + i] = f->exp_poly[i] * times;
+    return x_mul(x, x_poly(x, v.r, c, f->nexp + 2), v.scale);
 }
 
-// The two factors of a power of two for exp(a): one through *magic, the other returned.
+// a / 2^half_scale_log2, a > 0, rounded into the denormals by adding to a number whose last place is
+// theirs. Multiplying would do, but many processors take a hundred times as long for it.
 static val
-two_factors(struct expander *x, const struct exp_format *f, val a, val *magic)
+scaled_down(struct expander *x, const struct exp_format *f, val a)
 {
-    double middle = f->magic + f->bias, half = f->half_scale_log2;
-    val negative = x_lt(x, a, x_num(x, f->flt, 0));
-    *magic = x_where(x, negative, x_num(x, f->flt, middle + half),
-                     x_num(x, f->flt, middle - half));
-    return x_where(x, negative, x_num(x, f->flt, exp2(-half)), x_num(x, f->flt, exp2(half)));
+    double half = f->half_scale_log2;
+    val edge = x_num(x, f->flt, ldexp(1, (int)half + 2 - (int)f->bias - 1));
+    val bits = x_bitcast(x, f->sint, a), sum = x_bitcast(x, f->sint, x_add(x, a, edge));
+    val step = x_bits(x, f->sint, (uint64_t)half << f->fraction);
+    val small = x_sub(x, sum, x_bitcast(x, f->sint, edge));
+    return x_bitcast(x, f->flt, x_where(x, x_lt(x, a, edge), small, x_sub(x, bits, step)));
 }
 
+// What the rare operand is computed from: the other elements take 0, which is quick.
 static val
-exp_anywhere(struct expander *x, const struct exp_format *f, val a)
+where_needed(struct expander *x, val needed, val a)
 {
-    val magic, factor = two_factors(x, f, a, &magic);
-    struct reduced v = reduce(x, f, least(x, most(x, a, f->low), f->high), magic);
-    return x_mul(x, exp_reduced(x, f, v), factor);
+    return x_where(x, needed, a, x_num(x, x_dtype(x, a), 0));
 }
 
 // hi - n ln2_hi is exact, as ln2_hi has all of its digits.
@@ -189,10 +192,15 @@ val
 x_exp_sum_anywhere(struct expander *x, val hi, val lo)
 {
     const struct exp_format *f = format_of(x, hi);
-    val magic, factor = two_factors(x, f, hi, &magic), inside = x_lt(x, x_abs(x, hi),
-                                                                     x_num(x, f->flt, -f->low));
-    lo = x_where(x, inside, lo, x_num(x, f->flt, 0));
-    return x_mul(x, exp_sum(x, f, least(x, most(x, hi, f->low), f->high), lo, magic), factor);
+    double middle = f->magic + f->bias, half = f->half_scale_log2;
+    val zero = x_num(x, f->flt, 0), inf = x_num(x, f->flt, (double)INFINITY);
+    val inside = x_lt(x, x_abs(x, hi), x_num(x, f->flt, -f->low)), small = x_lt(x, hi, zero);
+    val end = x_where(x, small, zero, inf);
+    hi = where_needed(x, inside, hi);
+    val magic = x_where(x, small, x_num(x, f->flt, middle + half), x_num(x, f->flt, middle - half));
+    val r = exp_sum(x, f, least(x, hi, f->high), where_needed(x, inside, lo), magic);
+    r = x_where(x, small, scaled_down(x, f, r), x_mul(x, r, x_num(x, f->flt, exp2(half))));
+    return x_where(x, inside, r, end);
 }
 
 val
@@ -200,11 +208,14 @@ expand_exp(struct expander *x, val a, val b, val c)
 {
     (void)b, (void)c;
     const struct exp_format *f = format_of(x, a);
-    val low = x_num(x, f->flt, f->low), gone = x_lt(x, a, low);
-    val far = x_lt(x, x_num(x, f->flt, f->near), x_abs(x, a));
-    struct reduced v = reduce(x, f, a, x_num(x, f->flt, f->magic + f->bias));
-    val near = x_where(x, gone, x_num(x, f->flt, 0), exp_reduced(x, f, v));
-    return x_where_rarely(x, x_and(x, far, x_op(x, OP_le, low, a, 0)), exp_anywhere(x, f, a), near);
+    val low = x_num(x, f->flt, f->low), limited = least(x, most(x, a, -f->near), f->high);
+    val halved = x_num(x, f->flt, f->magic + f->bias - 1);
+    val r = exp_reduced(x, f, reduce(x, f, limited, halved), 2);
+    r = x_where(x, x_lt(x, a, low), x_num(x, f->flt, 0), r);
+    val far = x_and(x, x_lt(x, a, x_num(x, f->flt, -f->near)), x_op(x, OP_le, low, a, 0));
+    val raised = x_num(x, f->flt, f->magic + f->bias + f->half_scale_log2);
+    struct reduced v = reduce(x, f, where_needed(x, far, a), raised);
+    return x_where_rarely(x, far, scaled_down(x, f, exp_reduced(x, f, v, 1)), r);
 }
 
 // 1 + exp(a), everything scaled by one = 2^-half.
@@ -224,11 +235,14 @@ expand_sigmoid(struct expander *x, val a, val b, val c)
     (void)b, (void)c;
     const struct exp_format *f = format_of(x, a);
     double half = f->half_scale_log2;
-    val back = most(x, x_neg(x, a), -2 * f->tanh_limit), small = x_num(x, f->flt, exp2(-half));
-    val far = x_lt(x, a, x_num(x, f->flt, -f->near));
-    val sum = one_and_exp(x, f, least(x, back, -f->low), half, small);
-    return x_where_rarely(x, far, x_div(x, small, sum),
-                          x_inverse(x, one_and_exp(x, f, back, 0, x_num(x, f->flt, 1))));
+    val low = x_num(x, f->flt, f->low), zero = x_num(x, f->flt, 0), one = x_num(x, f->flt, 1);
+    val back = x_neg(x, a), small = x_num(x, f->flt, exp2(-half));
+    val limited = least(x, most(x, back, -2 * f->tanh_limit), f->near);
+    val r = x_inverse(x, one_and_exp(x, f, limited, 0, one));
+    r = x_where(x, x_lt(x, a, low), zero, r);
+    val far = x_and(x, x_lt(x, a, x_num(x, f->flt, -f->near)), x_op(x, OP_le, low, a, 0));
+    val sum = one_and_exp(x, f, where_needed(x, far, back), half, small);
+    return x_where_rarely(x, far, scaled_down(x, f, x_inverse(x, sum)), r);
 }
 
 // scale * expm1(times r) / times + start, where start + scale r is exact where it cancels, so that

@@ -3,9 +3,9 @@
 // x = 2^k m with sqrt(1/2) <= m < sqrt(2): integer arithmetic on the bits, moved by those of
 // sqrt(1/2), gives k and m at once. Denormals are scaled up by a power of two before, and k is
 // corrected. f = m - 1 is exact and log x = k ln 2 + log(1 + f); ln 2 is split so that k times its
-// upper part is exact, and near 1 (k = 0) nothing cancels. Denormals, zero, negative arguments,
-// infinity and NaN are a rare operand (x_where_rarely); an unsigned comparison of the bits finds
-// them all.
+// upper part is exact, and near 1 (k = 0) nothing cancels. Zeros, which data have, give
+// -infinity in passing; denormals, negative arguments, infinity and NaN are a rare operand
+// (x_where_rarely), found by an unsigned comparison of the bits.
 //   f32: log(1 + f) = f + f^2 P(f), degree 8, relative error 2^-26.1
 //   f64: with s = f / (2 + f), log(1 + f) = 2 atanh(s) = 2 s + s^3 P(s^2), degree 6, 2^-59.5; as
 //        2 s = f - s f, it is f - (f^2/2 - s (f^2/2 + s^2 P)), where the leading f is exact
@@ -83,12 +83,10 @@ log_small(struct expander *x, const struct log_format *t, struct parts v)
 static val
 log_of_rest(struct expander *x, const struct log_format *t, val a)
 {
-    val zero = x_num(x, t->flt, 0), inf = x_num(x, t->flt, (double)INFINITY);
     val scaled = x_mul(x, a, x_num(x, t->flt, exp2(t->scale_log2)));
     val r = log_small(x, t, split(x, t, scaled, x_num(x, t->sint, -t->scale_log2)));
-    r = x_where(x, x_lt(x, a, inf), r, a); // infinity, NaN
-    r = x_where(x, x_lt(x, a, zero), x_num(x, t->flt, (double)NAN), r);
-    return x_where(x, x_eq(x, a, zero), x_neg(x, inf), r);
+    r = x_where(x, x_lt(x, a, x_num(x, t->flt, (double)INFINITY)), r, a); // infinity, NaN
+    return x_where(x, x_lt(x, a, x_num(x, t->flt, 0)), x_num(x, t->flt, (double)NAN), r);
 }
 
 val
@@ -99,9 +97,11 @@ expand_log(struct expander *x, val a, val b, val c)
     CHECK(dtype == DT_f32 || dtype == DT_f64, "log takes f32 and f64, not %s", dtype_name(dtype));
     const struct log_format *t = &formats[dtype == DT_f64];
     uint8_t u = dtype == DT_f64 ? DT_u64 : DT_u32;
+    val inf = x_num(x, dtype, (double)INFINITY), zero = x_num(x, dtype, 0);
     val least = x_bitcast(x, u, x_num(x, dtype, t->least_normal));
-    val last = x_sub(x, x_bitcast(x, u, x_num(x, dtype, (double)INFINITY)), least);
-    val rest = x_op(x, OP_ge, x_sub(x, x_bitcast(x, u, a), least), last, 0);
-    return x_where_rarely(x, rest, log_of_rest(x, t, a),
-                          log_small(x, t, split(x, t, a, x_num(x, t->sint, 0))));
+    val place = x_sub(x, x_bitcast(x, u, a), least), last = x_sub(x, x_bitcast(x, u, inf), least);
+    val rest = x_and(x, x_op(x, OP_ge, place, last, 0), x_ne(x, a, zero));
+    val r = log_small(x, t, split(x, t, a, x_num(x, t->sint, 0)));
+    r = x_where(x, x_eq(x, a, zero), x_neg(x, inf), r);
+    return x_where_rarely(x, rest, log_of_rest(x, t, a), r);
 }

@@ -243,15 +243,15 @@ gelu(struct pass *p, ref x)
     return pass_op2(p, OP_mul, pass_op2(p, OP_mul, x, pass_number(p, t, 0.5)), cdf2);
 }
 
-// (1 + tanh(u / 2)) / 2 is sigmoid(u), which does not cancel for negative u.
 static ref
 gelu_tanh(struct pass *p, ref x)
 {
     uint8_t t = graph_node(p->dst, x)->dtype;
-    double slope = 2 * 0.79788456080286535588; // 2 sqrt(2 / pi)
-    ref bend = pass_op2(p, OP_mul, pass_op2(p, OP_mul, x, x), pass_number(p, t, slope * 0.044715));
-    ref u = pass_op2(p, OP_mul, x, pass_op2(p, OP_add, bend, pass_number(p, t, slope)));
-    return pass_op2(p, OP_mul, x, pass_op1(p, OP_sigmoid, u));
+    ref x3 = pass_op2(p, OP_mul, pass_op2(p, OP_mul, x, x), x);
+    ref u = pass_op2(p, OP_add, x, pass_op2(p, OP_mul, x3, pass_number(p, t, 0.044715)));
+    u = pass_op2(p, OP_mul, u, pass_number(p, t, 0.79788456080286535588));
+    ref one = pass_op2(p, OP_add, pass_op1(p, OP_tanh, u), pass_number(p, t, 1));
+    return pass_op2(p, OP_mul, pass_op2(p, OP_mul, x, pass_number(p, t, 0.5)), one);
 }
 
 static double

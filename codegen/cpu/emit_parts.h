@@ -15,6 +15,9 @@ const char *emit_iota(struct emitter *e, uint32_t lanes);
 const char *emit_base(struct emitter *e, struct emit_scope *s, uint32_t access);
 // An OP_load whose operands have been computed in s.
 const char *emit_load(struct emitter *e, struct emit_scope *s, uint32_t inst);
+// max or min of floats a and b; literal: b's instruction, where that is a literal, else NULL.
+const char *emit_extreme(struct emitter *e, bool max, uint8_t dtype, uint32_t lanes, const char *a,
+                         const char *b, const struct inst *literal);
 
 // Whether an instruction of s divides what varies between lanes by what does not, and the target
 // can do that without dividing; then its value (emit_divide.c), with the bits of OP_div.

@@ -144,6 +144,8 @@ const char *
 emit_row(struct emitter *e, uint16_t op, uint8_t dtype, uint32_t lanes, const char *a,
          const char *b, const char *c)
 {
+    if ((op == OP_max || op == OP_min) && dtype_is_float(dtype))
+        return emit_extreme(e, op == OP_max, dtype, lanes, a, b, NULL);
     const char *t = template_of(op, dtype);
     CHECK(t, "%s of %s has no LLVM template", op_name(op), dtype_name(dtype));
     const char *operand[] = {a, b, c};
@@ -183,6 +185,20 @@ emit_affine(struct emitter *e, struct emit_scope *s, const struct access *f)
     return lanes ? emit_op(e, "add <%u x i64> %s, %s", s->lanes, all, lanes) : all;
 }
 
+// max and min with a literal operand; NULL: it is something else.
+static const char *
+compute_extreme(struct emitter *e, struct emit_scope *s, const struct inst *in)
+{
+    const struct inst *at = e->kernel.inst.at;
+    if ((in->op != OP_max && in->op != OP_min) || !dtype_is_float(in->dtype))
+        return NULL;
+    bool first = at[in->a].op == OP_literal;
+    uint32_t a = first ? in->b : in->a, b = first ? in->a : in->b;
+    if (at[b].op != OP_literal)
+        return NULL;
+    return emit_extreme(e, in->op == OP_max, in->dtype, s->lanes, s->value[a], s->value[b], &at[b]);
+}
+
 static const char *
 compute(struct emitter *e, struct emit_scope *s, uint32_t i)
 {
@@ -206,6 +222,9 @@ compute(struct emitter *e, struct emit_scope *s, uint32_t i)
         CHECK(in->op != OP_result, "the class has not given the result of an accumulator");
         if (emit_divides_by_shared(e, s, in))
             return emit_divide_by_shared(e, s->lanes, a, b);
+        const char *extreme = compute_extreme(e, s, in);
+        if (extreme)
+            return extreme;
         return emit_row(e, in->op, in->op == OP_where ? in->dtype : from, s->lanes, a, b, c);
     }
 }

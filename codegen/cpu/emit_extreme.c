@@ -1,0 +1,48 @@
+// emit_extreme.c: max and min of floats: NaN wins, -0 is below +0.
+//
+// llvm.maximum takes six instructions on x86, whose own max (a > b ? a : b) gives b where either is
+// NaN or both are zeros. Taken both ways round, the two results differ in those cases only. min is
+// their bitwise or: of two zeros -0, of NaN and anything NaN. max wants the sign's and instead: the
+// bitwise majority of both and of a mask without the sign.
+// A literal that is no NaN needs only one way round, literal first, so that the other operand's NaN
+// comes through; where it is the zero that should win over the other zero, adding +0 sees to that
+// for max.
+#include "codegen/cpu/emit_parts.h"
+
+#include <math.h>
+
+// a where it is beyond b, else b.
+static const char *
+beyond(struct emitter *e, bool max, const char *type, uint32_t lanes, const char *a, const char *b)
+{
+    const char *c = emit_op(e, "fcmp %s %s %s, %s", max ? "ogt" : "olt", type, a, b);
+    return emit_op(e, "select <%u x i1> %s, %s %s, %s %s", lanes, c, type, a, type, b);
+}
+
+static const char *
+both_ways(struct emitter *e, bool max, uint8_t dtype, uint32_t lanes, const char *a, const char *b)
+{
+    uint8_t sint = dtype == DT_f64 ? DT_i64 : DT_i32;
+    const char *type = emit_type(e, dtype, lanes), *bits = emit_type(e, sint, lanes);
+    const char *x = beyond(e, max, type, lanes, a, b), *y = beyond(e, max, type, lanes, b, a);
+    x = emit_op(e, "bitcast %s %s to %s", type, x, bits);
+    y = emit_op(e, "bitcast %s %s to %s", type, y, bits);
+    const char *r = emit_op(e, "or %s %s, %s", bits, x, y);
+    if (max) {
+        uint64_t size = dtype == DT_f64 ? INT64_MAX : INT32_MAX;
+        r = emit_op(e, "and %s %s, %s", bits, r, emit_constant(e, sint, size, lanes));
+        r = emit_op(e, "or %s %s, %s", bits, r, emit_op(e, "and %s %s, %s", bits, x, y));
+    }
+    return emit_op(e, "bitcast %s %s to %s", bits, r, type);
+}
+
+const char *
+emit_extreme(struct emitter *e, bool max, uint8_t dtype, uint32_t lanes, const char *a,
+             const char *b, const struct inst *literal)
+{
+    double c = literal ? scalar_to_double(dtype, literal->bits) : (double)NAN;
+    if (isnan(c) || (c == 0 && !max && signbit(c)))
+        return both_ways(e, max, dtype, lanes, a, b);
+    const char *type = emit_type(e, dtype, lanes), *r = beyond(e, max, type, lanes, b, a);
+    return c == 0 && max && !signbit(c) ? emit_op(e, "fadd %s %s, zeroinitializer", type, r) : r;
+}
