@@ -178,6 +178,29 @@ Test(emit_pointwise, rare_operands)
         }
 }
 
+// max and min with a literal on either side: zeros of both signs, infinities, NaN.
+Test(emit_pointwise, extremes_with_literals)
+{
+    static const double literals[] = {0, -0.0, 1, -2.5, (double)INFINITY, (double)NAN};
+    struct target targets[] = {host_target(), plain_target(true)};
+    for (uint32_t i = 0; i < 48; i++) {
+        struct run_options o = {.target = targets[i % 2], .seed = i, .what = "a literal extreme"};
+        uint8_t d = i & 2 ? DT_f64 : DT_f32;
+        uint16_t op = i & 4 ? OP_min : OP_max;
+        struct kernel k;
+        int64_t extent = 70;
+        kb_begin(&k, &extent, 1, 0);
+        uint32_t c = kb_literal(&k, d, literals[i / 8]);
+        uint32_t x = kb_load(&k, kb_access(&k, kb_buffer(&k, d, BUF_IN), 0, (int64_t[]){1}), 0);
+        uint32_t right = kb_op(&k, op, 0, x, c, 0), left = kb_op(&k, op, 0, c, x, 0);
+        kb_store(&k, right, kb_access(&k, kb_buffer(&k, d, BUF_OUT), 0, (int64_t[]){1}));
+        kb_store(&k, left, kb_access(&k, kb_buffer(&k, d, BUF_OUT), 0, (int64_t[]){1}));
+        struct schedule s = scheduled(&k, &o.target);
+        run_scheduled(&k, &s, &o);
+        kernel_free_body(&k);
+    }
+}
+
 // ---- layouts
 
 // out = a + b over two or three axes, each operand with strides of its own.
