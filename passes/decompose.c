@@ -191,6 +191,29 @@ squared(struct pass *p, ref a)
     return pass_op2(p, OP_mul, a, a);
 }
 
+// The variance of c, whose mean should be 0 but is *m, what rounding left of it: with a mean far
+// from 0 that is no small part of a small deviation (the corrected two-pass algorithm; Chan, Golub,
+// LeVeque, "Algorithms for computing the sample variance", 1983). Never below 0; squares that are
+// infinite stay so.
+static ref
+corrected_variance(struct pass *p, ref c, const int64_t *axes, uint32_t naxes, int64_t correction,
+                   ref *m)
+{
+    uint8_t t = graph_node(p->dst, c)->dtype;
+    double n = 1;
+    for (uint32_t i = 0; i < naxes; i++)
+        n *= (double)extent(p, c, axes[i]);
+    ref sum = kept(p, OP_sum, c, axes, naxes);
+    ref squares = kept(p, OP_sum, squared(p, c), axes, naxes);
+    *m = pass_op2(p, OP_div, sum, pass_number(p, t, n));
+    ref rest = pass_op2(p, OP_sub, squares, pass_op2(p, OP_mul, sum, *m));
+    rest = pass_op2(p, OP_max, rest, pass_number(p, t, 0));
+    ref inf = pass_number(p, t, (double)__builtin_inf());
+    rest = pass_op3(p, OP_where, pass_op2(p, OP_lt, squares, inf), rest, squares);
+    n -= (double)correction;
+    return pass_op2(p, OP_div, rest, pass_number(p, t, n > 0 ? n : 0));
+}
+
 static ref
 finish_axes(struct pass *p, ref a, const int64_t *attr)
 {
@@ -271,9 +294,9 @@ static ref
 layer_norm(struct pass *p, ref x, ref weight, ref bias, const int64_t *attr)
 {
     int64_t last = shape_of(p, x)->rank - 1;
-    ref c = centred(p, x, &last, 1);
-    ref v = mean_kept(p, squared(p, c), &last, 1, 0);
-    ref y = pass_op2(p, OP_mul, c, inverse_root(p, v, attr[0]));
+    ref m, c = centred(p, x, &last, 1);
+    ref v = corrected_variance(p, c, &last, 1, 0, &m);
+    ref y = pass_op2(p, OP_mul, pass_op2(p, OP_sub, c, m), inverse_root(p, v, attr[0]));
     return pass_op2(p, OP_add, pass_op2(p, OP_mul, y, weight), bias);
 }
 
@@ -322,8 +345,8 @@ composite(struct pass *p, ref r, const ref *in, const int64_t *attr)
         x = mean_kept(p, pass_cast(p, x, dtype), attr + 1, (uint32_t)attr[0], 0);
         return finish_axes(p, x, attr);
     case OP_var: {
-        ref c = centred(p, pass_cast(p, x, dtype), attr + 1, (uint32_t)attr[0]);
-        x = mean_kept(p, squared(p, c), attr + 1, (uint32_t)attr[0], attr[2 + attr[0]]);
+        ref m, c = centred(p, pass_cast(p, x, dtype), attr + 1, (uint32_t)attr[0]);
+        x = corrected_variance(p, c, attr + 1, (uint32_t)attr[0], attr[2 + attr[0]], &m);
         return finish_axes(p, x, attr);
     }
     case OP_logsumexp:

@@ -207,6 +207,46 @@ Test(cases_values, products_and_sums_are_not_contracted)
     everywhere(no_contraction);
 }
 
+// Small steps far from 0: the mean's rounding error is as large as they are. Equal elements: the
+// variance is nothing, and no NaN.
+static void
+far_from_zero(fc_context *ctx, int n)
+{
+    enum { MOST = 1000 };
+    float x[MOST], y[MOST], v, equal[MOST];
+    double sum = 0, squares = 0;
+    for (int i = 0; i < n; i++) {
+        x[i] = 10000 + (float)(i % 10) * 1e-3f;
+        equal[i] = 0.1f;
+        sum += x[i];
+    }
+    for (int i = 0; i < n; i++)
+        squares += (x[i] - sum / n) * (x[i] - sum / n);
+    fc_tensor t = fc_from_host(ctx, FC_F32, x, FC_SHAPE(1, n));
+    fc_tensor norm = fc_layer_norm(t, fc_ones(ctx, FC_F32, FC_SHAPE(n)),
+                                   fc_zeros(ctx, FC_F32, FC_SHAPE(n)), 1e-5);
+    cr_assert_eq(fc_read(norm, y, (size_t)n * sizeof *y), FC_OK, "%s", fc_error(ctx));
+    for (int i = 0; i < n; i++)
+        cr_assert_float_eq(y[i], (x[i] - sum / n) / sqrt(squares / n + 1e-5), 1e-5, "%d of %d", i,
+                           n);
+    cr_assert_eq(fc_read(fc_var(t, FC_LIST(1), false, 1), &v, sizeof v), FC_OK);
+    cr_assert_float_eq(v, squares / (n - 1), 1e-5 * squares / (n - 1), "variance of %d", n);
+    t = fc_from_host(ctx, FC_F32, equal, FC_SHAPE(n));
+    cr_assert_eq(fc_read(fc_sqrt(fc_var(t, FC_LIST(0), false, 0)), &v, sizeof v), FC_OK);
+    cr_assert(v >= 0 && v < 1e-9f, "deviation %g of %d equal numbers", v, n);
+}
+
+Test(cases_values, variance_far_from_zero)
+{
+    static const int n[] = {2, 3, 10, 16, 33, 100, 1000};
+    for (int mode = FC_LAZY; mode <= FC_EAGER; mode++) {
+        fc_context *ctx = new_context(mode);
+        for (size_t i = 0; i < sizeof n / sizeof *n; i++)
+            far_from_zero(ctx, n[i]);
+        fc_context_free(ctx);
+    }
+}
+
 Test(cases_values, the_callers_floating_point_state_is_kept)
 {
     volatile float a = 1e-30f, b = 1e-15f, before = a * b;
