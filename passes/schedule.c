@@ -1,7 +1,7 @@
 // schedule.c: asks the classes in turn. Pointwise and contraction follow from the body. A reduction
-// is a column kernel where more bytes run along the last P axis than along R, else a row kernel,
-// split where there are fewer long rows than threads; what one of row and column refuses is offered
-// to the other.
+// is a column kernel where more bytes run along the last P axis than along R, or where rows are
+// short, else a row kernel, split where there are fewer long rows than threads; what one of row and
+// column refuses is offered to the other.
 #include "passes/schedule.h"
 
 #include "passes/plan.h"
@@ -50,6 +50,19 @@ has_elem_after_reduction(const struct kernel *k)
     return false;
 }
 
+// Rows that do not fill a vector are taken 16 at once, a row a lane, as if they were columns:
+// collecting elements that lie apart costs less than joining lanes row by row. Not those of less
+// than four bytes, which are collected one by one, nor a few rows.
+static bool
+short_rows(const struct kernel *k)
+{
+    bool wide = true;
+    for (uint32_t x = 0; x < k->access.n; x++)
+        wide &= !k->access.at[x].stride[k->naxis - 1] || dtype_size(k->access.at[x].dtype) >= 4;
+    return wide && k->nred == 1 && kernel_points(k, AXIS_R) < RED_LANES &&
+           kernel_points(k, AXIS_P) >= 4 * RED_LANES;
+}
+
 bool
 schedule_kernel(struct kernel *k, const struct target *t, struct schedule *s, uint8_t *why)
 {
@@ -67,7 +80,8 @@ schedule_kernel(struct kernel *k, const struct target *t, struct schedule *s, ui
         return schedule_pointwise(k, t, s, why);
     }
     uint32_t np = k->naxis - k->nred;
-    bool column = np && k->nred && bytes_along(k, np - 1) > bytes_along(k, k->naxis - 1u);
+    bool column = np && k->nred && (bytes_along(k, np - 1) > bytes_along(k, k->naxis - 1u) ||
+                                    short_rows(k));
     int64_t rows = kernel_points(k, AXIS_P), length = kernel_points(k, AXIS_R);
     enum { LONG_ROW = 1 << 16 };
     if (!column && rows < 2 * (int64_t)t->units && length >= LONG_ROW) {

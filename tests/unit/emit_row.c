@@ -255,6 +255,21 @@ Test(emit_row, softmax) { sweep(softmax, "softmax"); }
 Test(emit_row, norm) { sweep(norm, "norm"); }
 Test(emit_row, over_rows) { sweep(over_rows, "cross-entropy"); }
 
+// Rows shorter than a vector, as columns that lie apart.
+Test(emit_row, short_rows_as_columns)
+{
+    for (int i = 0; extents[i] < RED_LANES; i++) {
+        struct rows z = {70, extents[i], extents[i] + i % 2};
+        struct kernel k;
+        softmax(&k, z);
+        check(&k, "softmax", (struct setup){.class = schedule_column});
+        norm(&k, z);
+        check(&k, "norm", (struct setup){.class = schedule_column});
+        reduction(&k, OP_argmax, DT_f64, z);
+        check(&k, "argmax", (struct setup){.class = schedule_column});
+    }
+}
+
 // All elements equal the identity, or all are NaN: the first is the answer, also with tails.
 static void
 fill_lowest(const struct kernel *k, uint32_t b, char *at, int64_t n, uint64_t *seed)

@@ -95,6 +95,29 @@ Test(pipeline, long_arrays_are_fetched_ahead_and_streamed)
     graph_free(g);
 }
 
+// Rows that fill no vector are taken as columns, if there are some and elements can be collected.
+Test(pipeline, short_rows_are_columns)
+{
+    static const struct {
+        const char *text;
+        uint8_t cls;
+    } cases[] = {
+        {"graph @f(%x: f32[1000, 15]) { return softmax %x }", CLASS_COLUMN},
+        {"graph @f(%x: f32[1000, 16]) { return softmax %x }", CLASS_ROW},
+        {"graph @f(%x: f32[20, 15]) { return softmax %x }", CLASS_ROW},
+        {"graph @f(%x: bf16[1000, 15]) { return softmax %x }", CLASS_ROW},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct diag d = {0};
+        struct graph *g = parsed(cases[i].text);
+        struct plan *p = plan_build(g, &target, NULL, &d);
+        cr_assert_not_null(p, "%s", d.text);
+        cr_expect_eq(p->launch.at[0].kernel.cls, cases[i].cls, "%s", cases[i].text);
+        plan_free(p);
+        graph_free(g);
+    }
+}
+
 // Tiles of contractions are made smaller until there is work for all threads: 64 rows in tiles of
 // 14 cannot be divided more finely by one part more.
 Test(pipeline, contractions_end_with_any_number_of_threads)
