@@ -214,29 +214,27 @@ initial_map(struct fuser *f, struct group *gr, struct hero *h)
 {
     const struct graph *g = f->g;
     const struct shape *s = graph_shape(g, h->node);
-    int64_t extent[MAX_RANK + 1];
-    uint8_t kind[MAX_RANK + 1] = {0};
+    struct axis axis[MAX_RANK + 1];
     uint32_t n = s->rank;
+    CHECK(n <= MAX_RANK, "a value of rank %u", n);
     for (uint32_t d = 0; d < n; d++)
-        extent[d] = dim_of(g, s, d);
+        axis[d] = (struct axis){dim_of(g, s, d), AXIS_P};
     if (h->kind == HERO_REDUCE) {
         const struct shape *in = graph_shape(g, graph_in(g, h->node, 0));
         for (uint32_t d = 0; d < n; d++) {
             int64_t e = dim_of(g, in, d);
-            kind[d] = e != extent[d] ? AXIS_R : AXIS_P;
-            extent[d] = e;
+            axis[d] = (struct axis){e, e != axis[d].extent ? AXIS_R : AXIS_P};
         }
     } else if (h->kind == HERO_CONTRACT) {
         const struct shape *a = graph_shape(g, graph_in(g, h->node, 0));
-        kind[n] = AXIS_R;
-        extent[n++] = dim_of(g, a, a->rank - 1u);
+        axis[n++] = (struct axis){dim_of(g, a, a->rank - 1u), AXIS_R};
     }
     h->map = (struct imap){.rank = (uint8_t)n};
     for (uint32_t d = 0; d < n; d++) {
-        if (extent[d] == 1 && h->kind != HERO_CONTRACT)
+        if (axis[d].extent == 1 && h->kind != HERO_CONTRACT)
             continue;
         h->map.c[d].stride[gr->naxes] = 1;
-        gr->axis[gr->naxes++] = (struct axis){extent[d], kind[d]};
+        gr->axis[gr->naxes++] = axis[d];
     }
 }
 

@@ -70,7 +70,8 @@ lines_ahead(const struct kernel *k, const struct target *t)
         width = dtype_size(in->dtype) > width ? dtype_size(in->dtype) : width;
     }
     bytes *= kernel_points(k, AXIS_P) * kernel_points(k, AXIS_R);
-    return t->l2 && bytes > schedule_own_cache(t) ? (uint8_t)(4 * RED_BLOCK * width / 64) : 0;
+    int64_t lines = t->l2 && bytes > schedule_own_cache(t) ? 4 * RED_BLOCK * width / 64 : 0;
+    return (uint8_t)lines;
 }
 
 bool
