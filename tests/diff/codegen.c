@@ -5,6 +5,8 @@
 #include "tests/support/run_plan.h"
 
 #include "codegen/codegen.h"
+#include "ir/base/str.h"
+#include "ir/text.h"
 
 #include <criterion/criterion.h>
 #include <criterion/logging.h>
@@ -33,29 +35,29 @@ guarded_outputs(const struct graph *g, struct guarded *mem, void **out, bool at_
     }
 }
 
+// Takes the graph.
 static void
-one_seed(const struct gen_options *o, const struct compile_options *co, struct devices v,
-         struct tally *t)
+compare_graph(struct graph *g, uint64_t seed, const struct compile_options *co, struct devices v,
+              struct tally *t)
 {
-    struct graph *g = gen_graph(o);
     struct tensor in[8];
     struct guarded mem[8], out_mem[8];
-    bool at_end = o->seed & 1;
+    bool at_end = seed & 1;
     for (uint32_t i = 0; i < g->inputs.n; i++)
-        mem[i] = gen_input(g, i, o->seed, at_end, &in[i]);
+        mem[i] = gen_input(g, i, seed, at_end, &in[i]);
     void *fused[8], **threads = outputs_of(g), **eager = outputs_of(g), **model = outputs_of(g);
     guarded_outputs(g, out_mem, fused, at_end);
     struct diag d = {0};
     char where[200];
     if (!run_fused(g, in, model, NULL, co, &d) || !run_fused(g, in, fused, v.one, co, &d) ||
         !run_fused(g, in, threads, v.two, co, &d) || !run_eager(g, in, eager, v.one, co, &d))
-        fail_with(g, o->seed, "did not run", d.text);
+        fail_with(g, seed, "did not run", d.text);
     if (!compare_outputs(g, fused, model, t, where))
-        fail_with(g, o->seed, "generated code and the kernel interpreter differ", where);
+        fail_with(g, seed, "generated code and the kernel interpreter differ", where);
     if (!compare_outputs(g, threads, fused, t, where))
-        fail_with(g, o->seed, "two threads and one differ", where);
+        fail_with(g, seed, "two threads and one differ", where);
     if (!compare_outputs(g, fused, eager, t, where))
-        fail_with(g, o->seed, "fused and op by op differ", where);
+        fail_with(g, seed, "fused and op by op differ", where);
     t->graphs++;
     free_outputs(g, threads);
     free_outputs(g, eager);
@@ -68,19 +70,88 @@ one_seed(const struct gen_options *o, const struct compile_options *co, struct d
 }
 
 static void
-sweep(struct gen_options o, const struct compile_options *co, uint32_t n)
+sweep_on(struct devices v, struct gen_options o, const struct compile_options *co, uint32_t n)
 {
-    struct devices v = open_devices();
     struct tally t = {0};
     uint32_t first = seed_first();
     for (uint32_t i = 0; i < seed_count(n); i++) {
         o.seed = first + i;
-        one_seed(&o, co, v, &t);
+        compare_graph(gen_graph(&o), o.seed, co, v, &t);
     }
     device_close(v.one);
     device_close(v.two);
     cr_log_info("%llu graphs, %llu comparisons, %.0f %% finite", (unsigned long long)t.graphs,
                 (unsigned long long)t.elements, 100.0 * (double)t.finite / (double)t.elements);
+}
+
+static void
+sweep(struct gen_options o, const struct compile_options *co, uint32_t n)
+{
+    sweep_on(open_devices(), o, co, n);
+}
+
+// Rows of less than a vector, many of them: each lane has a row, and the last lanes have none.
+static struct graph *
+short_rows(uint64_t seed)
+{
+    static const char *const form[] = {
+        "softmax %%v%u {axis = 1}",
+        "log_softmax %%v%u {axis = 1}",
+        "layer_norm %%v%u, %%w, %%w",
+        "sub %%v%u, (max %%v%u {axes = [1], keepdims = true})",
+        "div %%v%u, (sum (abs %%v%u) {axes = [1], keepdims = true})",
+        "mul %%v%u, (rsqrt (var %%v%u {axes = [1], keepdims = true}))",
+        "mul (flip %%v%u {axes = [1]}), (min %%v%u {axes = [1], keepdims = true})",
+        "pow (abs %%v%u), (mean %%v%u {axes = [1], keepdims = true})",
+    };
+    static const char *const last[] = {"mul %%v%u, 2", "sum %%v%u {axes = [1]}", "argmax %%v%u {axes = [1]}",
+                                       "var %%v%u {axes = [1], correction = 1}"};
+    struct rng r = {seed};
+    struct str s = {0};
+    struct diag d = {0};
+    uint32_t rows = 64 + rng_below(&r, 200), n = 1 + rng_below(&r, 17), steps = 1 + rng_below(&r, 3);
+    const char *t = rng_below(&r, 3) ? "f32" : "f64";
+    str_printf(&s, "graph @rows(%%v0: %s[%u, %u], %%w: %s[%u]) {\n", t, rows, n, t, n);
+    for (uint32_t i = 0; i < steps; i++) {
+        str_printf(&s, "  %%v%u = ", i + 1);
+        str_printf(&s, form[rng_below(&r, sizeof form / sizeof *form)], i, i);
+        str_addc(&s, '\n');
+    }
+    str_add(&s, "  %out = ");
+    str_printf(&s, last[rng_below(&r, sizeof last / sizeof *last)], steps);
+    str_add(&s, "\n  return %out\n}\n");
+    struct graph *g = graph_parse(str_text(&s), s.n, "rows", &d);
+    cr_assert(g, "%s\n%s", d.text, str_text(&s));
+    str_free(&s);
+    return g;
+}
+
+Test(codegen, short_rows)
+{
+    struct devices v = open_devices();
+    struct tally t = {0};
+    for (uint32_t i = 0; i < seed_count(30); i++)
+        compare_graph(short_rows(seed_first() + i), seed_first() + i, NULL, v, &t);
+    device_close(v.one);
+    device_close(v.two);
+    cr_log_info("%llu comparisons, %.0f %% finite", (unsigned long long)t.elements,
+                100.0 * (double)t.finite / (double)t.elements);
+}
+
+// With caches so small that arrays of a few KiB are treated as those beyond the last level:
+// streaming stores, prefetches, large transposing tiles, many blocks.
+static void
+sweep_small_caches(struct gen_options o, uint32_t n)
+{
+    struct devices v = open_devices();
+    struct target *t[] = {&v.one->target, &v.two->target};
+    for (int i = 0; i < 2; i++) {
+        t[i]->units = i ? 3 : 1;
+        t[i]->l1 = 1 << 10;
+        t[i]->l2 = 2 << 10;
+        t[i]->llc = 4 << 10;
+    }
+    sweep_on(v, o, NULL, n);
 }
 
 Test(codegen, pointwise)
@@ -110,6 +181,27 @@ Test(codegen, matmuls)
     sweep((struct gen_options){.min_ops = 4, .max_ops = 14, .max_extent = 40, .reductions = true,
                                .matmul = true, .dtype = DT_f32},
           NULL, 40);
+}
+
+Test(codegen, small_caches_pointwise)
+{
+    sweep_small_caches((struct gen_options){.min_ops = 2, .max_ops = 16, .max_extent = 300,
+                                            .strided = true, .mixed = true, .views = true,
+                                            .composites = true}, 20);
+}
+
+Test(codegen, small_caches_reductions)
+{
+    sweep_small_caches((struct gen_options){.min_ops = 2, .max_ops = 16, .max_extent = 300,
+                                            .strided = true, .mixed = true, .views = true,
+                                            .composites = true, .reductions = true}, 20);
+}
+
+Test(codegen, small_caches_matmuls)
+{
+    sweep_small_caches((struct gen_options){.min_ops = 4, .max_ops = 14, .max_extent = 60,
+                                            .reductions = true, .matmul = true, .views = true,
+                                            .dtype = DT_f32}, 15);
 }
 
 Test(codegen, half_types_with_strict)

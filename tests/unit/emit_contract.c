@@ -5,12 +5,15 @@
 
 #include "passes/schedule_contract.h"
 
+#include <stdlib.h>
+
 enum epilogue { PLAIN, BIAS_GELU_RESIDUAL };
 struct spec {
     int64_t batch, m, k, n;
     uint8_t from, acc;    // dtypes of the factors in memory, and of the sum
     bool ta, tb, tc;      // stored transposed: a as [k][m], b as [n][k], c as [n][m]
     bool wide_a, wide_b;  // rows two elements apart: no stride is 1
+    bool flip_a, flip_b;  // backwards along k
     bool one_a, one_b;    // the same factor for all batches
     bool scaled;          // factors are divided by 255
     enum epilogue epilogue;
@@ -31,8 +34,9 @@ matrix(const struct kernel *k, int64_t *stride, uint32_t r, uint32_t c, bool tra
 }
 
 static uint32_t
-factor(struct kernel *k, const struct spec *s, const int64_t *stride)
+factor(struct kernel *k, const struct spec *s, int64_t *stride, bool flip)
 {
+    stride[3] = flip ? -stride[3] : stride[3];
     uint32_t b = kb_buffer(k, s->from, BUF_IN);
     uint32_t v = kb_load(k, kb_access(k, b, 0, stride), 0);
     if (s->from != s->acc)
@@ -74,8 +78,8 @@ build(struct kernel *k, const struct spec *s)
     matrix(k, a, 1, 3, s->ta, s->wide_a, s->one_a);
     matrix(k, b, 3, 2, s->tb, s->wide_b, s->one_b);
     matrix(k, c, 1, 2, s->tc, false, false);
-    k->contraction.a = factor(k, s, a);
-    k->contraction.b = factor(k, s, b);
+    k->contraction.a = factor(k, s, a, s->flip_a);
+    k->contraction.b = factor(k, s, b, s->flip_b);
     vec_push(&k->acc, ((struct acc){.op = OP_sum, .dtype = s->acc}));
     k->nstage = 2;
     uint32_t v = kb_inst(k, (struct inst){.op = OP_result, .dtype = s->acc, .stage = 1,
@@ -89,9 +93,12 @@ static void
 words(char *to, size_t n, const struct spec *s, const struct schedule *q)
 {
     snprintf(to, n,
-             "%ldx%ldx%ldx%ld %s%s%s%s%s rows %u vecs %u pack %u swap %u mc %u nc %u kc %u",
+             "%ldx%ldx%ldx%ld %s%s%s%s%s%s%s%s%s%s%s%s rows %u vecs %u pack %u swap %u mc %u nc %u kc %u",
              (long)s->batch, (long)s->m, (long)s->k, (long)s->n, dtype_name(s->from),
-             s->ta ? " ta" : "", s->tb ? " tb" : "", s->tc ? " tc" : "", s->scaled ? " /255" : "",
+             s->ta ? " ta" : "", s->tb ? " tb" : "", s->tc ? " tc" : "",
+             s->wide_a ? " wide a" : "", s->wide_b ? " wide b" : "", s->flip_a ? " flip a" : "",
+             s->flip_b ? " flip b" : "", s->one_a ? " one a" : "", s->one_b ? " one b" : "",
+             s->scaled ? " /255" : "", s->epilogue ? " epilogue" : "",
              q->rows, q->unroll, q->pack, q->transpose, q->tile[0], q->tile[1], q->tile[2]);
 }
 
@@ -248,6 +255,30 @@ Test(contract, targets)
                          .ta = i & 4, .tb = i & 8};
         check(&s, &t, NULL, 0);
         check(&s, &t, small_tiles, i);
+    }
+}
+
+// Everything at once. FUSEC_SEEDS=3000 runs the long version by hand.
+Test(contract, random)
+{
+    const char *seeds = getenv("FUSEC_SEEDS"), *first = getenv("FUSEC_SEED");
+    uint32_t from = first ? (uint32_t)atoi(first) : 0, n = seeds ? (uint32_t)atoi(seeds) : 40;
+    for (uint32_t i = from; i < from + n; i++) {
+        uint64_t seed = i, r = test_random(&seed), f = test_random(&seed);
+        static const uint8_t pair[][2] = {{DT_f32, DT_f32}, {DT_f64, DT_f64}, {DT_f16, DT_f32},
+                                          {DT_f32, DT_f32}};
+        struct target t = r % 4 ? host_target() : plain_target(r & 4);
+        struct spec s = {.batch = 1 + r / 8 % 3, .m = r / 64 % 71, .k = r / 8192 % 71,
+                         .n = (r >> 20) % 71, .from = pair[f % 4][0], .acc = pair[f % 4][1],
+                         .ta = f & 4, .tb = f & 8, .tc = f & 16, .wide_a = f >> 5 & f >> 6 & 1,
+                         .wide_b = f >> 7 & f >> 8 & 1, .flip_a = f >> 9 & f >> 10 & 1,
+                         .flip_b = f >> 11 & f >> 12 & 1, .one_a = f & 1 << 13,
+                         .one_b = f & 1 << 14, .scaled = f >> 15 & f >> 16 & 1,
+                         .epilogue = f & 1 << 17 ? BIAS_GELU_RESIDUAL : PLAIN};
+        int64_t *more[] = {&s.m, &s.k, &s.n};
+        if (f >> 18 & 1)
+            *more[f >> 19 & 1] *= 1 + (int64_t)(f >> 20 & 7);
+        check(&s, &t, f >> 24 & 1 ? small_tiles : NULL, (uint32_t)(f >> 25 & 63));
     }
 }
 
