@@ -1,8 +1,10 @@
-// copy.c: measures copy bandwidth. What a kernel moves is compared with the fastest way to copy as
-// much: memcpy (which may switch to streaming stores by its own rules), a loop of vector loads and
-// stores, and one whose stores pass the caches by; the loops also with requests for the lines 2 KiB
-// on, without which they took up to twice as long beyond the second-level cache. Each way has its
-// best of several rounds; a copy takes the next of the buffers, so with enough of them nothing is
+// copy.c: measures copy and read bandwidth. What a kernel moves is compared with the fastest way to
+// copy as much: memcpy (which may switch to streaming stores by its own rules), a loop of vector
+// loads and stores, and one whose stores pass the caches by; the loops also with requests for the
+// lines 2 KiB on, without which they took up to twice as long beyond the second-level cache. A read
+// loads every vector and does nothing with it: one after the other, with requests or without, and
+// from the four quarters of a page in turn, which keeps more misses in flight. Each way has its
+// best of several rounds; a round takes the next of the buffers, so with enough of them nothing is
 // left in the caches from the one before. A round repeats small copies until the clock's resolution
 // does not matter.
 #include "runtime/target.h"
@@ -23,7 +25,8 @@ enum { AHEAD = 2048, ROUNDS_LEAST = 5, ROUNDS_MOST = 400, UNIT = 4096, ROUND_BYT
        SMALL = 1 << 20 };
 #define BUDGET_NS ((int64_t)60000000) // per way
 
-typedef void copy_fn(char *dst, const char *src, int64_t bytes); // 64-byte aligned, multiples of 64
+// 64-byte aligned, multiples of 64; reads ignore dst
+typedef void copy_fn(char *dst, const char *src, int64_t bytes);
 
 static void
 copy_memcpy(char *dst, const char *src, int64_t bytes)
@@ -40,6 +43,16 @@ copy_plain_any(char *dst, const char *src, int64_t bytes)
         *(vector *)(dst + i) = *(const vector *)(src + i);
         __asm__ volatile("" ::: "memory");
     }
+}
+
+static void
+read_any(char *dst, const char *src, int64_t bytes)
+{
+    typedef uint64_t vector __attribute__((vector_size(16), may_alias));
+    (void)dst;
+    for (int64_t i = 0; i < bytes; i += 64)
+        for (int64_t at = 0; at < 64; at += 16)
+            (void)*(const volatile vector *)(src + i + at);
 }
 
 #if defined(__x86_64__)
@@ -140,11 +153,57 @@ copy_streaming_128(char *dst, const char *src, int64_t bytes)
         _mm_stream_si128((void *)(dst + i), _mm_load_si128((const void *)(src + i)));
     _mm_sfence();
 }
+
+// An empty instruction that wants the vector in a register: the load stays, and nothing else.
+static inline __attribute__((always_inline, target("avx512f"))) void
+load_line_512(const char *p)
+{
+    __asm__ volatile("" ::"v"(_mm512_load_si512((const void *)p)));
+}
+
+static inline __attribute__((always_inline, target("avx"))) void
+load_line_256(const char *p)
+{
+    __asm__ volatile("" ::"x"(_mm256_load_si256((const void *)p)));
+    __asm__ volatile("" ::"x"(_mm256_load_si256((const void *)(p + 32))));
+}
+
+// The way of reading with `line` for a cache line, four lines a turn: along src, or (quarters) from
+// the four quarters of each page; and with requests for the lines `ahead` bytes on.
+#define READ(name, isa, line, quarters, ahead)                                                     \
+    static inline __attribute__((always_inline, target(isa))) void name##_turn(const char *p)      \
+    {                                                                                              \
+        enum { STEP = (quarters) ? UNIT / 4 : 64 };                                                \
+        for (int64_t q = 0; (ahead) && q < 4; q++)                                                 \
+            _mm_prefetch(p + q * STEP + (ahead), _MM_HINT_T1);                                     \
+        line(p);                                                                                   \
+        line(p + STEP);                                                                            \
+        line(p + 2 * STEP);                                                                        \
+        line(p + 3 * STEP);                                                                        \
+    }                                                                                              \
+    __attribute__((target(isa))) static void name(char *dst, const char *src, int64_t bytes)       \
+    {                                                                                              \
+        (void)dst;                                                                                 \
+        int64_t whole = bytes - bytes % UNIT;                                                      \
+        for (int64_t page = 0; page < whole; page += UNIT)                                         \
+            for (int64_t i = 0; i < UNIT / 4; i += 64)                                             \
+                name##_turn(src + page + ((quarters) ? i : 4 * i));                                \
+        for (int64_t i = whole; i < bytes; i += 64)                                                \
+            line(src + i);                                                                         \
+    }
+
+READ(read_512, "avx512f", load_line_512, false, 0)
+READ(read_ahead_512, "avx512f", load_line_512, false, AHEAD)
+READ(read_quarters_512, "avx512f", load_line_512, true, UNIT)
+READ(read_256, "avx", load_line_256, false, 0)
+READ(read_ahead_256, "avx", load_line_256, false, AHEAD)
+READ(read_quarters_256, "avx", load_line_256, true, UNIT)
 #endif
 
 struct ways {
     copy_fn *way[5];
     uint32_t n;
+    int64_t blocks; // of memory that one call goes through: a copy two, a read one
 };
 
 // By hand: function multi-versioning resolves before a sanitizer has started.
@@ -154,15 +213,28 @@ ways_to_copy(uint32_t vec_bytes)
 #if defined(__x86_64__)
     if (vec_bytes >= 64)
         return (struct ways){{copy_memcpy, copy_plain_512, copy_plain_ahead_512,
-                              copy_streaming_512, copy_streaming_ahead_512}, 5};
+                              copy_streaming_512, copy_streaming_ahead_512}, 5, 2};
     if (vec_bytes >= 32)
         return (struct ways){{copy_memcpy, copy_plain_256, copy_plain_ahead_256,
-                              copy_streaming_256, copy_streaming_ahead_256}, 5};
-    return (struct ways){{copy_memcpy, copy_plain_any, copy_streaming_128}, 3};
+                              copy_streaming_256, copy_streaming_ahead_256}, 5, 2};
+    return (struct ways){{copy_memcpy, copy_plain_any, copy_streaming_128}, 3, 2};
 #else
     (void)vec_bytes;
-    return (struct ways){{copy_memcpy, copy_plain_any}, 2};
+    return (struct ways){{copy_memcpy, copy_plain_any}, 2, 2};
 #endif
+}
+
+static struct ways
+ways_to_read(uint32_t vec_bytes)
+{
+#if defined(__x86_64__)
+    if (vec_bytes >= 64)
+        return (struct ways){{read_512, read_ahead_512, read_quarters_512}, 3, 1};
+    if (vec_bytes >= 32)
+        return (struct ways){{read_256, read_ahead_256, read_quarters_256}, 3, 1};
+#endif
+    (void)vec_bytes;
+    return (struct ways){{read_any}, 1, 1};
 }
 
 struct copy_job {
@@ -181,30 +253,36 @@ copy_units(void *arg, int64_t begin, int64_t end, uint32_t slot)
     j->copy(j->dst + from, j->src + from, to - from);
 }
 
+struct buffers {
+    char *memory;
+    int64_t bytes, blocks; // of a block; that one call goes through
+    int64_t sets;          // of as many blocks, to go round among
+};
+
 static void
-copy_once(copy_fn *copy, char *memory, int64_t bytes, int64_t pair, uint32_t threads)
+copy_once(copy_fn *copy, const struct buffers *m, int64_t set, uint32_t threads)
 {
-    char *src = memory + pair * 2 * bytes;
-    struct copy_job j = {copy, src + bytes, src, bytes};
+    char *src = m->memory + set * m->blocks * m->bytes;
+    struct copy_job j = {copy, src + (m->blocks - 1) * m->bytes, src, m->bytes};
     // Several pieces a thread, as kernels have: with one each, a worker that wakes later than the
     // caller takes for its own would find nothing left, and sleep again, in every round.
-    int64_t units = (bytes + UNIT - 1) / UNIT, pieces = 16 * (int64_t)threads;
+    int64_t units = (m->bytes + UNIT - 1) / UNIT, pieces = 16 * (int64_t)threads;
     if (threads < 2)
-        copy(j.dst, j.src, bytes);
+        copy(j.dst, j.src, m->bytes);
     else
         pool_run(units, (units + pieces - 1) / pieces, threads, copy_units, &j);
 }
 
-// Nanoseconds of one copy in the best round over `pairs` pairs of blocks.
+// Nanoseconds of one call in the best round.
 static double
-best_round(copy_fn *copy, char *memory, int64_t bytes, int64_t pairs, uint32_t threads)
+best_round(copy_fn *copy, const struct buffers *m, uint32_t threads)
 {
-    int64_t start = clock_ns(), repeats = ROUND_BYTES / bytes + 1, next = 0;
+    int64_t start = clock_ns(), repeats = ROUND_BYTES / m->bytes + 1, next = 0;
     double best = 1e300;
     for (int round = 0; round < ROUNDS_MOST; round++) {
         int64_t before = clock_ns();
         for (int64_t i = 0; i < repeats; i++)
-            copy_once(copy, memory, bytes, next++ % pairs, threads);
+            copy_once(copy, m, next++ % m->sets, threads);
         int64_t after = clock_ns();
         double ns = (double)(after - before) / (double)repeats;
         best = ns < best ? ns : best;
@@ -220,30 +298,42 @@ round_up(int64_t bytes)
     return bytes < 64 ? 64 : (bytes + 63) & ~(int64_t)63;
 }
 
-double
-cpu_copy_gbps_among(int64_t bytes, uint32_t threads, int64_t pairs)
+static double
+fastest(const struct ways *w, int64_t bytes, uint32_t threads, int64_t sets)
 {
-    bytes = round_up(bytes);
-    int64_t all = pairs * 2 * bytes;
-    char *memory = mmap(NULL, (size_t)all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                        -1, 0);
-    if (memory == MAP_FAILED)
+    struct buffers m = {NULL, round_up(bytes), w->blocks, sets};
+    int64_t all = sets * w->blocks * m.bytes;
+    m.memory = mmap(NULL, (size_t)all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (m.memory == MAP_FAILED)
         return 0;
-    madvise(memory, (size_t)all, MADV_HUGEPAGE);
-    memset(memory, 1, (size_t)all); // pages exist before the clock runs
-    struct ways w = ways_to_copy(cpu_vector_bytes());
+    madvise(m.memory, (size_t)all, MADV_HUGEPAGE);
+    memset(m.memory, 1, (size_t)all); // pages exist before the clock runs
     double best = 1e300;
-    for (uint32_t i = 0; i < w.n; i++) {
-        double ns = best_round(w.way[i], memory, bytes, pairs, threads);
+    for (uint32_t i = 0; i < w->n; i++) {
+        double ns = best_round(w->way[i], &m, threads);
         best = ns < best ? ns : best;
         // Small copies may be faster on the caller's thread alone, where kernels of that size stay.
-        if (threads > 1 && bytes < SMALL) {
-            ns = best_round(w.way[i], memory, bytes, pairs, 1);
+        if (threads > 1 && m.bytes < SMALL) {
+            ns = best_round(w->way[i], &m, 1);
             best = ns < best ? ns : best;
         }
     }
-    munmap(memory, (size_t)all);
-    return 2.0 * (double)bytes / best;
+    munmap(m.memory, (size_t)all);
+    return (double)(w->blocks * m.bytes) / best;
+}
+
+double
+cpu_copy_gbps_among(int64_t bytes, uint32_t threads, int64_t pairs)
+{
+    struct ways w = ways_to_copy(cpu_vector_bytes());
+    return fastest(&w, bytes, threads, pairs);
+}
+
+double
+cpu_read_gbps_among(int64_t bytes, uint32_t threads, int64_t blocks)
+{
+    struct ways w = ways_to_read(cpu_vector_bytes());
+    return fastest(&w, bytes, threads, blocks);
 }
 
 double

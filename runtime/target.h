@@ -19,5 +19,7 @@ uint32_t cpu_vector_bytes(void); // of the widest vector register
 double cpu_copy_gbps(int64_t bytes, uint32_t threads);
 // The same over `pairs` pairs of blocks: 1 for small copies that stay in the caches. threads > 0.
 double cpu_copy_gbps_among(int64_t bytes, uint32_t threads, int64_t pairs);
+// The same for reading alone: the fastest of several loops that load each of `blocks` blocks.
+double cpu_read_gbps_among(int64_t bytes, uint32_t threads, int64_t blocks);
 
 #endif

@@ -23,7 +23,9 @@ struct measurement { // times of one call in microseconds, medians and minima
     double ratio;                        // median of eager / compiled, pair by pair
     int64_t kernels, eager_kernels;      // launched by one call
     int64_t traffic_bytes, minimum_bytes;
-    double gbps, copy_gbps;              // of traffic in compiled_us; of a copy of as many bytes
+    double gbps, copy_gbps, read_gbps;   // of traffic in compiled_us; of as many bytes, fastest
+    double limit_gbps;                   // the one of the two that applies: reading, where
+    bool only_reads;                     // outputs are next to nothing
     int64_t array_bytes, sets;           // of all arrays of one call; among which calls go round
     bool in_cache;                       // one set, which fits in the last-level cache or is hot
     double compile_ms, breakeven_calls;  // -1: compiled is not faster
@@ -45,7 +47,7 @@ void bench_fill(const struct graph *g, uint32_t input, const struct tensor *t);
 
 void bench_print_head(struct str *out);
 void bench_print_row(const struct measurement *m, struct str *out);
-// What must be said about a row ("" if nothing): above the copy bandwidth, a wrong kernel count.
+// What must be said about a row ("" if nothing): above what memory gives, a wrong kernel count.
 void bench_note(const struct measurement *m, struct str *out);
 // Geometric means of the ratios, for workloads of one kernel op by op and of more.
 void bench_print_means(const struct measurement *m, uint32_t n, struct str *out);

@@ -19,7 +19,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PAIRS_LEAST = 30, PAIRS_MOST = 300, BATCH_MOST = 20000, WAYS = 3 };
+enum { PAIRS_LEAST = 30, PAIRS_MOST = 300, BATCH_MOST = 20000, WAYS = 3,
+       WRITES_LITTLE = 16 };
 static const double batch_us = 200, warm_us = 3000, pairs_us = 800e3;
 
 struct side { // a context with its handles
@@ -365,6 +366,22 @@ take_samples(struct bench *b, struct samples *s)
     return true;
 }
 
+// What the workload's traffic is compared with: a copy of as many bytes, or plain reading where
+// next to nothing is written. A core waits for what it reads, not for what it writes, so beyond the
+// caches few cores read fewer bytes than they copy; many cores, or the caches, give more.
+static void
+measure_memory(const struct bench *b, struct measurement *m)
+{
+    int64_t half = m->traffic_bytes / 2 > 64 ? m->traffic_bytes / 2 : 64, written = 0;
+    int64_t sets = m->in_cache ? 1 : 4 * b->device->target.llc / (2 * half) + 1;
+    for (uint32_t i = 0; i < b->nout; i++)
+        written += b->span[b->nin + i];
+    m->copy_gbps = cpu_copy_gbps_among(half, m->threads, sets);
+    m->read_gbps = cpu_read_gbps_among(2 * half, m->threads, sets);
+    m->only_reads = written < m->traffic_bytes / WRITES_LITTLE;
+    m->limit_gbps = m->only_reads ? m->read_gbps : m->copy_gbps;
+}
+
 static void
 fill_in(struct bench *b, struct samples *s, struct measurement *m)
 {
@@ -379,9 +396,7 @@ fill_in(struct bench *b, struct samples *s, struct measurement *m)
     m->gbps = (double)m->traffic_bytes / m->compiled_us * 1e-3;
     saved = m->eager_us - m->compiled_us;
     m->breakeven_calls = saved > 0 ? (double)(int64_t)(m->compile_ms * 1e3 / saved) + 1 : -1;
-    int64_t half = m->traffic_bytes / 2 > 64 ? m->traffic_bytes / 2 : 64;
-    int64_t pairs = m->in_cache ? 1 : 4 * b->device->target.llc / (2 * half) + 1;
-    m->copy_gbps = cpu_copy_gbps_among(half, m->threads, pairs);
+    measure_memory(b, m);
 }
 
 static bool

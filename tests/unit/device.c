@@ -119,6 +119,16 @@ Test(device, copy_bandwidth)
     cr_assert_gt(cpu_copy_gbps(0, 1), 0);
 }
 
+Test(device, read_bandwidth)
+{
+    // a block that ends within a page, a few pages, less than a line
+    const int64_t bytes[] = {3 * 4096 + 192, 1 << 20, 0};
+    for (uint32_t i = 0; i < 3; i++) {
+        double gbps = cpu_read_gbps_among(bytes[i], 1 + i % 2, 2);
+        cr_assert(gbps > 0.1 && gbps < 50000, "%g GB/s", gbps);
+    }
+}
+
 Test(device, memory)
 {
     struct device *dev = open_cpu(1);
