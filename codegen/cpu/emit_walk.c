@@ -257,6 +257,7 @@ emit_rare_where(struct emitter *e, struct emit_scope *s, const struct inst *in)
     emit_rarely(e, any, then, end);
     emit_place(e, then);
     struct emit_scope inside = emit_scope(e, s, s->lanes);
+    inside.mask = s->mask;
     const char *slow = emit_value(e, &inside, in->b);
     const char *mixed = emit_op(e, "select %s %s, %s %s, %s %s", mask, s->value[in->a], type, slow,
                                 type, fast);

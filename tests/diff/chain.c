@@ -42,6 +42,7 @@ random_sequence(uint64_t seed)
     struct str s = {0};
     struct diag d = {0};
     uint32_t batch = 2 + rng_below(&r, 7), side = 8 * (1 + rng_below(&r, 6));
+    side -= rng_below(&r, 3) ? 0 : rng_below(&r, 8); // blocks that end within a cache line
     str_printf(&s, "graph @sequence(%%v0: f32[%u, %u, %u], %%v1: f32[%u, %u, %u], "
                    "%%w: f32[%u, %u], %%g: f32[%u], %%h: f32[%u]) {\n",
                batch, side, side, batch, side, side, side, side, side, side);
@@ -117,11 +118,11 @@ sweep(uint32_t threads)
     struct device *dev = device_open("cpu", threads, &d);
     cr_assert(dev, "%s", d.text);
     dev->target.units = threads; // also where there are fewer cores
-    dev->target.l2 = 16 << 10;
     struct tally t = {0};
     struct chains c = {0};
     uint32_t first = seed_first(), count = seed_count(40);
     for (uint32_t i = 0; i < count; i++) {
+        dev->target.l2 = (4 << 10) << (first + i) % 3;
         struct graph *g = random_sequence(first + i);
         count_chains(g, &dev->target, &c);
         graph_free(g);

@@ -178,6 +178,31 @@ Test(emit_pointwise, rare_operands)
         }
 }
 
+// A load that nothing but a rare operand reads: lanes that do not exist read nothing there either.
+Test(emit_pointwise, rare_loads)
+{
+    struct target targets[] = {host_target(), plain_target(true), plain_target(false)};
+    for (uint32_t i = 0; i < 12; i++)
+        for (int64_t n = 1; n < 40; n += 1 + n / 3) {
+            static const uint8_t dtypes[] = {DT_f32, DT_f64, DT_i8, DT_i32};
+            struct run_options o = {.target = targets[i % 3], .seed = i, .what = "rare loads"};
+            struct kernel k;
+            int64_t extent[2] = {3, n}, all[2] = {n, 1}, turned[2] = {1, 3};
+            uint8_t d = dtypes[i / 3];
+            kb_begin(&k, extent, 2, 0);
+            uint32_t x = kb_load(&k, kb_access(&k, kb_buffer(&k, d, BUF_IN), 0, all), 0);
+            uint32_t y = kb_load(&k, kb_access(&k, kb_buffer(&k, d, BUF_IN), 0, all), 0);
+            uint32_t z = kb_load(&k, kb_access(&k, kb_buffer(&k, d, BUF_IN), 0, turned), 0);
+            uint32_t low = kb_op(&k, OP_lt, 0, x, kb_literal(&k, d, 0), 0);
+            uint32_t either = kb_op(&k, OP_where, 0, low, kb_op(&k, OP_add, 0, y, z, 0), x);
+            k.inst.at[either].aux = WHERE_RARELY;
+            kb_store(&k, either, kb_access(&k, kb_buffer(&k, d, BUF_OUT), 0, all));
+            struct schedule s = scheduled(&k, &o.target);
+            run_scheduled(&k, &s, &o);
+            kernel_free_body(&k);
+        }
+}
+
 // max and min with a literal on either side: zeros of both signs, infinities, NaN.
 Test(emit_pointwise, extremes_with_literals)
 {
