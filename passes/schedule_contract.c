@@ -161,12 +161,12 @@ step_cycles(const struct problem *p, int64_t rows, int64_t vecs)
     return (step > latency ? step : latency) + (p->by_hand ? 0.2 : 0.1) * loads;
 }
 
-// Steps of k whose panel of B fills the first-level cache.
+// Steps of k whose panels of B and of one tile's rows of A fill the first-level cache.
 static int64_t
-deep_panel(const struct problem *p, int64_t vecs)
+deep_panel(const struct problem *p, int64_t rows, int64_t vecs)
 {
-    int64_t row = vecs * p->lanes * p->size;
-    return max64(ceil_div(max64(p->t->l1, 32 << 10), row), 64);
+    int64_t step = (vecs * p->lanes + rows) * p->size;
+    return max64(ceil_div(max64(p->t->l1, 32 << 10), step), 64);
 }
 
 // Cycles around the loop over k of one tile: sums are fetched and put away for each panel.
@@ -175,7 +175,7 @@ tile_rest(const struct problem *p, int64_t sums, int64_t vecs)
 {
     if (!p->by_hand)
         return 1.5 * (double)sums + 40;
-    int64_t panels = max64(ceil_div(p->K, deep_panel(p, vecs) * 3 / 2), 1);
+    int64_t panels = max64(ceil_div(p->K, deep_panel(p, 0, vecs) * 3 / 2), 1);
     return (3 * (double)sums + 40) * (double)panels;
 }
 
@@ -209,6 +209,9 @@ choose_tile(const struct problem *p, struct schedule *s)
                 (p->by_hand && rows > p->lanes))
                 continue;
             double cycles = tile_cycles(p, rows, vecs);
+            // One tall product is divided into strips, which are equal only in whole tiles.
+            if (p->by_hand && p->batch == 1 && p->M > 16 * rows && p->M % rows)
+                cycles *= 1.01;
             if (cycles < best) {
                 best = cycles;
                 s->rows = (uint8_t)rows;
@@ -340,15 +343,17 @@ size_blocks(const struct problem *p, const struct schedule *s, int64_t *mc, int6
     *nc = part(p->N, room, columns);
 }
 
-// B's panel fills the first-level cache, for which it pays to come back to C more often; A's, if it
-// is packed, and B's take 256 KiB together; C's tile stays in the second-level cache beside them.
+// B's panel and a tile's rows of A fill the first-level cache, for which it pays to come back to C
+// more often; A's panel, if it is packed, and B's take 256 KiB together. C's tile is as wide as C
+// unless its sums are in scratch: A is then packed once, and sums in the output are asked for early
+// enough wherever they lie.
 static void
 size_blocks_by_hand(const struct problem *p, const struct schedule *s, int64_t *mc, int64_t *nc,
                     int64_t *kc)
 {
     enum { SCRATCH = 256 << 10 };
     int64_t columns = (int64_t)s->unroll * s->vec, l2 = max64(p->t->l2, 256 << 10);
-    int64_t deep = deep_panel(p, s->unroll);
+    int64_t deep = deep_panel(p, s->rows, s->unroll);
     *kc = part(p->K, p->K <= deep * 3 / 2 ? deep * 3 / 2 : deep, 1);
     int64_t width = contract_layout(s, p->size, p->K).width;
     int64_t room = SCRATCH - 4 * (int64_t)p->lanes * p->size * p->registers -
@@ -357,7 +362,7 @@ size_blocks_by_hand(const struct problem *p, const struct schedule *s, int64_t *
                                     : l2 / 2 / (*kc * p->size);
     *mc = part(p->M, max64(most, s->rows), s->rows);
     bool in_scratch = *kc < p->K && !(s->pack & SUM_IN_OUTPUT);
-    int64_t sums = in_scratch ? SCRATCH : *kc < p->K ? l2 / 4 : INT32_MAX;
+    int64_t sums = in_scratch ? SCRATCH : INT32_MAX;
     *nc = part(p->N, max64(sums / (*mc * p->size), columns), columns);
 }
 
