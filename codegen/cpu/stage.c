@@ -82,12 +82,6 @@ stages_begin(struct stages *st, struct emitter *e)
     e->user = st;
 }
 
-void
-stages_function(struct stages *st)
-{
-    st->n = emit_num(st->e, st->points);
-}
-
 // ---- vectors
 
 // <16 x i64>: axis positions of flat elements j + lane.
@@ -192,9 +186,10 @@ sinks(struct stages *st, struct emit_scope *s, const struct emit_acc *in, struct
 }
 
 // Memory is idle while a row's later stages work from the caches, and hardware does not see the
-// next row coming: the stage that computes most asks for what the first one will load then.
+// next row coming: the stage that computes most asks for what the first one will load then (or for
+// what lies `further` elements on).
 static void
-prefetch_next_row(struct stages *st, struct emit_scope *s)
+prefetch_next_row(struct stages *st, struct emit_scope *s, const char *further)
 {
     struct emitter *e = st->e;
     const struct kernel *k = &e->kernel;
@@ -204,10 +199,31 @@ prefetch_next_row(struct stages *st, struct emit_scope *s)
             continue;
         const struct access *x = &k->access.at[in->aux];
         int64_t row = x->stride[st->np - 1] * dtype_size(x->dtype);
-        if (row && x->stride[k->naxis - 1] == 1)
-            emit_prefetch(e, emit_ptr(e, emit_address(e, s, in->aux), emit_num(e, row), "i8"),
-                          e->sched->prefetch);
+        if (!row || x->stride[k->naxis - 1] != 1)
+            continue;
+        const char *there = emit_ptr(e, emit_address(e, s, in->aux), emit_num(e, row), "i8");
+        if (further)
+            there = emit_ptr(e, there, further, emit_memory_type(e, x->dtype, 1));
+        emit_prefetch(e, there, e->sched->prefetch);
     }
+}
+
+// Where no stage does most of the work, each asks for a part of the next row: the first two, of
+// blocks four at once, for the first and for the second of the four; the last, two vectors a turn,
+// for a vector of the other two.
+static void
+prefetch_spread(struct stages *st, struct emit_scope *s, const char *j)
+{
+    struct emitter *e = st->e;
+    uint32_t strand = st->strand++;
+    if (st->stage < 2 && strand == st->stage)
+        prefetch_next_row(st, s, NULL);
+    if (st->stage < 2 || strand % 2)
+        return;
+    const char *half = emit_op(e, "lshr i64 %s, 1", j);
+    const char *pairs = emit_op(e, "and i64 %s, %d", half, -2 * RED_BLOCK);
+    const char *to = emit_add(e, emit_add(e, half, pairs), emit_text(e, "%d", 2 * RED_BLOCK));
+    prefetch_next_row(st, s, emit_op(e, "sub i64 %s, %s", to, j));
 }
 
 // Of a long row: hardware follows it within a page, and not far enough.
@@ -235,8 +251,10 @@ vector_at(struct stages *st, const char *j, const char *mask, const struct emit_
     s.mask = mask;
     st->at = j;
     stages_bind(st, &s, j);
-    if (st->prefetch_stage && st->stage == st->prefetch_stage && !mask)
-        prefetch_next_row(st, &s);
+    if (st->spread)
+        prefetch_spread(st, &s, j);
+    else if (st->prefetch_stage && st->stage == st->prefetch_stage && !mask)
+        prefetch_next_row(st, &s, NULL);
     if (st->ahead && !mask)
         prefetch_along(st, &s);
     sinks(st, &s, in, out, store_flags);
@@ -258,6 +276,7 @@ collect(struct stages *st, uint32_t stage)
 {
     const struct kernel *k = &st->e->kernel;
     st->stage = stage;
+    st->strand = 0;
     st->set = (struct reduce_set){0};
     for (uint32_t i = 0; i < k->acc.n; i++) {
         if (k->acc.at[i].scope != OVER_R || k->acc.at[i].stage != stage)
@@ -273,6 +292,26 @@ collect(struct stages *st, uint32_t stage)
     return work;
 }
 
+// Three stages of which none does most of the work: two so light that their loops take four blocks
+// at once, and one without accumulators; in rows of whole groups of such blocks.
+static bool
+can_spread(struct stages *st)
+{
+    if (st->e->kernel.nstage != 3 || st->nr != 1 || !(st->extent & ROW_NO_REST))
+        return false;
+    for (uint32_t s = 0; s < 2; s++)
+        if (!collect(st, s) || !st->set.n || stage_width(st) == 1 || reduce_any_order(&st->set))
+            return false;
+    return collect(st, 2) && !st->set.n;
+}
+
+void
+stages_function(struct stages *st)
+{
+    st->n = emit_num(st->e, st->points);
+    st->spread = st->prefetch_stage && can_spread(st);
+}
+
 // A stage without accumulators. Unrolling gains nothing: the vectors are independent.
 static void
 run_plain(struct stages *st, const char *from, const char *to, uint32_t store_flags)
@@ -280,11 +319,14 @@ run_plain(struct stages *st, const char *from, const char *to, uint32_t store_fl
     struct emitter *e = st->e;
     bool tail = !(st->extent & ROW_NO_TAIL);
     const char *whole = tail ? emit_op(e, "and i64 %s, %d", to, -RED_LANES) : to;
-    const char *step = emit_text(e, "%d", RED_LANES);
+    uint32_t turn = st->spread ? 2 : 1;
     struct emit_loop l;
-    emit_loop_open(e, &l, from, whole, step);
+    emit_loop_open(e, &l, from, whole, emit_text(e, "%u", turn * RED_LANES));
     emit_loop_body(e, &l);
-    vector_at(st, l.index, NULL, NULL, NULL, store_flags);
+    for (uint32_t v = 0; v < turn; v++) {
+        const char *j = v ? emit_add(e, l.index, emit_text(e, "%u", v * RED_LANES)) : l.index;
+        vector_at(st, j, NULL, NULL, NULL, store_flags);
+    }
     emit_loop_close(e, &l, NULL);
     if (!tail)
         return;

@@ -13,6 +13,7 @@ struct stages {
     uint32_t extent, blocks; // see schedule_row.h
     int64_t shared_base;     // bytes of shared memory before the values of accumulators over P
     uint32_t prefetch_stage; // row: 0: none
+    bool spread;             // row: each of three stages asks for a part of the next row
     uint32_t ahead;          // split: cache lines between a load and the request for what follows
     int64_t *kept_at;        // per instruction: where in scratch it is kept; -1: it is not
     // while a stage is written
@@ -21,6 +22,7 @@ struct stages {
     struct reduce_set set;
     uint32_t acc[REDUCE_MAX]; // kernel.acc of set.acc
     const char *at;           // first element of the vector being written
+    uint32_t strand;          // vectors of a turn of its loop written before
 };
 
 // Numbers the scratch of kept values. Lives in e->mem. Installs e->resolve.

@@ -340,6 +340,30 @@ Test(emit_row, prefetch)
     }
 }
 
+// As layer_norm: a mean, the squares of the deviations, and a result, each stage a few instructions.
+// Rows of whole groups of blocks share the requests for the next row among the stages.
+static void
+deviations(struct kernel *k, struct rows z)
+{
+    begin(k, z);
+    uint32_t a = matrix(k, DT_f32, BUF_IN, z), to = matrix(k, DT_f32, BUF_OUT, z);
+    uint32_t x = kb_load(k, a, 0), n = kb_literal(k, DT_f32, (double)z.n);
+    uint32_t mean = kb_op(k, OP_div, 0, kb_reduce(k, OP_sum, x, OVER_R), n, 0);
+    uint32_t d = kb_op(k, OP_sub, 0, x, mean, 0);
+    uint32_t sq = kb_reduce(k, OP_sum, kb_op(k, OP_mul, 0, d, d, 0), OVER_R);
+    kb_store(k, kb_op(k, OP_mul, 0, d, sq, 0), to);
+}
+
+Test(emit_row, prefetch_in_all_stages)
+{
+    static const int64_t n[] = {1024, 1040, 4096, 5120, 70 * 1024};
+    for (int i = 0; i < 5; i++) {
+        struct kernel k;
+        deviations(&k, (struct rows){3, n[i], n[i] + 16 * (i & 1)});
+        check(&k, "deviations", (struct setup){.class = schedule_row, .edit = fetching_ahead});
+    }
+}
+
 Test(emit_row, narrow_vectors)
 {
     static const int64_t n[] = {7, 100, 1100};
