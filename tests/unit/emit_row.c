@@ -340,8 +340,8 @@ Test(emit_row, prefetch)
     }
 }
 
-// As layer_norm: a mean, the squares of the deviations, and a result, each stage a few instructions.
-// Rows of whole groups of blocks share the requests for the next row among the stages.
+// As layer_norm: a mean, the squares of the deviations, and a result, each stage a few
+// instructions. Rows of whole groups of blocks share the requests for the next row among them.
 static void
 deviations(struct kernel *k, struct rows z)
 {
