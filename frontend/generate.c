@@ -4,6 +4,7 @@
 // so that a new row of a table is in the public interface at once. How a row becomes a function:
 // operands first (none: the context; any number: array and count), then the attributes in the
 // schema's order, arrays with their lengths, except that a `bits` attribute, a number, comes first.
+#include "ir/base/check.h"
 #include "ir/dtype.h"
 #include "ir/ops.h"
 
@@ -48,11 +49,12 @@ is_public(const struct op_info *op)
     return op->kind != OPK_NONE && op->kind != OPK_BODY && op->kind != OPK_LEAF;
 }
 
-static const char *const operand_name[] = {"a", "b", "c"};
-
 static const char *
 operand(const struct op_info *op, int i)
 {
+    static const char *const operand_name[] = {"a", "b", "c"};
+    CHECK(i < (int)(sizeof operand_name / sizeof *operand_name), "operand %d of %s has no name", i,
+          op->name);
     return op->arity == 1 ? "x" : operand_name[i];
 }
 
