@@ -295,13 +295,17 @@ smaller(int64_t extent, int64_t now, int64_t unit)
     return next < now ? next : max64(now - unit, unit);
 }
 
-// Smaller units, the longer side first, until each thread has as many or all have several.
+// Smaller units, the longer side first, until each thread has as many or all have several. One large
+// unit a thread would leave the others waiting for the core that is slowed down by something else.
 static void
 spread(const struct problem *p, const struct schedule *s, int64_t threads, int64_t *mc, int64_t *nc)
 {
+    enum { LARGE = 1 << 20 }; // cycles
     int64_t columns = (int64_t)s->unroll * s->vec, n;
     bool computed = !plain_load(p, p->a); // a prologue: each unit across would compute it again
-    while ((n = count_units(p, *mc, *nc)) < 4 * threads && n % threads) {
+    double cycles = (double)p->batch * tile_cycles(p, s->rows, s->unroll);
+    while ((n = count_units(p, *mc, *nc)) < 4 * threads &&
+           (n % threads || (threads > 1 && n == threads && cycles > (double)n * LARGE))) {
         bool can_n = *nc > columns, can_m = *mc > s->rows;
         if (can_n && ((*nc >= *mc && !computed) || !can_m))
             *nc = smaller(p->N, *nc, columns);
