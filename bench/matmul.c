@@ -614,7 +614,7 @@ parse(struct request *q, int argc, char **argv)
             argc = 0;
     }
     if (argc % 2 == 0 || q->rounds < 1 || q->rounds > MAX_ROUNDS) {
-        fprintf(stderr, "usage: bench_matmul [--peer PATH]… [--threads N] [--filter NAME] "
+        fprintf(stderr, "usage: matmul [--peer PATH]… [--threads N] [--filter NAME] "
                         "[--rounds N]\n");
         exit(2);
     }

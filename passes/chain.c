@@ -185,8 +185,9 @@ plan_chains(struct plan *p, const struct target *t)
     p->chain.n = 0;
     for (uint32_t i = 0; i + 1 < p->launch.n;) {
         struct chain best = {.first = i, .n = 1};
-        for (uint32_t n = 2; n <= CHAIN_LONGEST && i + n <= p->launch.n && can_start(&p->launch.at[i]) &&
-                             reads_from(p, i, i + n - 1); n++) {
+        uint32_t most = can_start(&p->launch.at[i]) ? CHAIN_LONGEST : 1;
+        most = p->launch.n - i < most ? p->launch.n - i : most;
+        for (uint32_t n = 2; n <= most && reads_from(p, i, i + n - 1); n++) {
             struct chain c = {.first = i, .n = n};
             if (choose_blocks(p, t, &c))
                 best = c;

@@ -10,6 +10,7 @@
 // far enough.
 #include "passes/schedule.h"
 
+#include "ir/base/size.h"
 #include "ir/expand.h"
 #include "passes/column_keep.h"
 #include "passes/plan.h"
@@ -17,22 +18,6 @@
 enum { MAX_STRIP = 512, SCRATCH_LIMIT = 256 << 10, KEEP_VECTORS = 4, PREFETCH_ROWS = 32,
        FEW_INSTS = 400 };
 static const int64_t byte_weight_percent = 270, grain_weight = 160000;
-
-static int64_t
-min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-static int64_t
-max64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-static int64_t
-round_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b * b;
-}
 
 struct column_cost {
     int64_t insts;            // of the element level, expanded

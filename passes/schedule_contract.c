@@ -16,30 +16,10 @@
 // scratch is at most 256 KiB a thread.
 #include "passes/schedule_contract.h"
 
+#include "ir/base/size.h"
 #include "passes/plan.h"
 
 #include <string.h>
-
-static int64_t
-ceil_div(int64_t x, int64_t by)
-{
-    return (x + by - 1) / by;
-}
-static int64_t
-round_up(int64_t x, int64_t to)
-{
-    return ceil_div(x, to) * to;
-}
-static int64_t
-min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-static int64_t
-max64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 struct contract_layout
 contract_layout(const struct schedule *s, uint32_t size, int64_t depth)

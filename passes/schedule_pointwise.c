@@ -7,6 +7,7 @@
 // small kernels stay on the caller's thread.
 #include "passes/schedule.h"
 
+#include "ir/base/size.h"
 #include "passes/plan.h"
 
 #include <string.h>
@@ -17,22 +18,6 @@ static const int64_t unit_weight = 240000, grain_weight = 160000;
 // Granite Rapids than 1 or 4, for two streams and for seven, line by line: loads of four lines, then
 // stores of four, moved a tenth less where stores pass the caches.
 enum { LINES_AHEAD = 48, MAX_TILE = 256 << 10 };
-
-static int64_t
-min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-static int64_t
-max64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-static int64_t
-ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
 
 // What one element of the domain costs, and the greatest width of a value.
 struct body_cost {
@@ -129,12 +114,6 @@ choose_transpose(const struct kernel *k, const struct target *t, int64_t moved,
 }
 
 // ---- sizes
-
-static int64_t
-round_up(int64_t a, int64_t b)
-{
-    return ceil_div(a, b) * b;
-}
 
 static void
 choose_units(const struct kernel *k, const struct target *t, struct schedule *s, int64_t weight)

@@ -184,6 +184,20 @@ interpret(struct cpu_device *c, const struct kernel *k, void *const *ptr, int32_
     return true;
 }
 
+// Scratch for k, NULL for none; *bytes may grow. To be released with as many.
+static bool
+scratch_take(struct cpu_device *c, const struct kernel *k, int64_t *bytes, char **scratch,
+             struct diag *diag)
+{
+    if (*bytes > FEW_PAGES && *bytes < HUGE_PAGE)
+        *bytes = HUGE_PAGE;
+    *scratch = *bytes ? alloc_take(c->scratch, *bytes) : NULL;
+    if (*bytes && !*scratch)
+        return diag_set(diag, DIAG_RESOURCE, "kernel %s: no memory for %lld bytes of scratch",
+                        k->name, (long long)*bytes);
+    return true;
+}
+
 static bool
 cpu_launch(struct device *d, struct code *code, const struct kernel *k, const struct schedule *s,
            void *const *ptr, int32_t *error_op, struct diag *diag)
@@ -201,15 +215,9 @@ cpu_launch(struct device *d, struct code *code, const struct kernel *k, const st
                            .stride = line(s->scratch_bytes)};
     int64_t shared = line(s->shared_scratch_bytes);
     int64_t memory = shared + j.stride * (threads > finishers ? threads : finishers);
-    if (memory > FEW_PAGES && memory < HUGE_PAGE)
-        memory = HUGE_PAGE;
-    if (memory) {
-        j.args.shared = alloc_take(c->scratch, memory);
-        if (!j.args.shared)
-            return diag_set(diag, DIAG_RESOURCE, "kernel %s: no memory for %lld bytes of scratch",
-                            k->name, (long long)memory);
-        j.scratch = j.args.shared + shared;
-    }
+    if (!scratch_take(c, k, &memory, &j.args.shared, diag))
+        return false;
+    j.scratch = j.args.shared ? j.args.shared + shared : NULL;
     fp_state callers = fp_enter();
     pool_run(s->units, s->grain, threads, run_units, &j);
     if (s->finish_units > 0) {
@@ -276,10 +284,10 @@ cpu_launch_chain(struct device *d, const struct plan *p, const struct chain *c,
         return true;
     stride = line(stride) + c->local_bytes;
     uint32_t threads = pool_threads(c->blocks, 1, d->target.units);
-    char *scratch = stride ? alloc_take(cpu->scratch, stride * threads) : NULL;
-    if (stride && !scratch)
-        return diag_set(diag, DIAG_RESOURCE, "kernel %s: no memory for %lld bytes of scratch",
-                        l->kernel.name, (long long)(stride * threads));
+    int64_t memory = stride * threads;
+    char *scratch;
+    if (!scratch_take(cpu, &l->kernel, &memory, &scratch, diag))
+        return false;
     for (uint32_t i = 0; i < c->n; i++)
         j.part[i] = (struct launch_job){
             .args = {.ptr = ptr[i], .num = code[i]->num, .error = error_op},
@@ -288,7 +296,7 @@ cpu_launch_chain(struct device *d, const struct plan *p, const struct chain *c,
     fp_state callers = fp_enter();
     pool_run(c->blocks, 1, threads, run_blocks, &j);
     fp_leave(callers);
-    alloc_release(cpu->scratch, scratch, stride * threads);
+    alloc_release(cpu->scratch, scratch, memory);
     return true;
 }
 

@@ -222,8 +222,8 @@ launch_all(const struct executable *e, struct instance *in, struct diag *d)
             if (!run_chain(e, next, in, d))
                 return false;
             i += next++->n - 1;
-        } else if (!dev->ops->launch(dev, e->code[i], &l->kernel, &l->sched, in->pointer + e->first[i],
-                              &in->error, d))
+        } else if (!dev->ops->launch(dev, e->code[i], &l->kernel, &l->sched,
+                                     in->pointer + e->first[i], &in->error, d))
             return false;
     }
     return dev->ops->synchronize(dev, d);
