@@ -1,11 +1,21 @@
 // math_accuracy.c: the error of each math function's expansion, in units in the last place, against
 // libm in the next wider format; the bounds are those that ops.def states.
 //
-// f32 walks through all bit patterns (every exponent, both signs, NaNs) in steps of a prime. With
-// FUSEC_SWEEP_STEP=1 in the environment it takes all 2^32 of them and prints the worst error.
-// f64 draws arguments of all magnitudes, and more where the functions bend. pow draws pairs: of all
+// f32 walks through all bit patterns (every exponent, both signs, NaNs) in steps of a prime. f64
+// draws arguments of all magnitudes, and more where the functions bend. pow draws pairs: of all
 // magnitudes, and such whose result has any exponent.
+//
+// What is measured is compiled code; the interpreter of expansions has to give the same bits, for
+// all arguments of a short sweep and for every thousandth block or so of a long one.
+//
+// In the environment:
+//   FUSEC_SWEEP_STEP=1     all 2^32 arguments, and the worst error printed; some minutes a function
+//   FUSEC_SWEEP_PART=3/16  the fourth of 16 equal ranges of arguments, for several processes
+// One function alone: --filter math_accuracy/exp_f32. Criterion runs as many functions at once as
+// there are cores; -j N says otherwise.
 #include "ir/expand.h"
+#include "ir/text.h"
+#include "runtime/device.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -13,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 1024, F64_SAMPLES = 100 * BLOCK };
+enum { BLOCK = 1024, F64_SAMPLES = 100 * BLOCK, CHECKED_BLOCKS = 4096 };
 
 struct function {
     uint16_t op;
@@ -77,6 +87,86 @@ body_free(struct body *b)
     xfree(b->value);
 }
 
+// The same as compiled code.
+struct compiled {
+    struct device *dev;
+    struct executable *run;
+    void *in[2], *out; // BLOCK elements each
+    uint8_t dtype;
+};
+
+static struct compiled
+compiled_new(uint16_t op, uint8_t dtype)
+{
+    struct compiled c = {.dtype = dtype};
+    struct diag d = {0};
+    const char *t = dtype_name(dtype);
+    bool pair = op_table[op].arity == 2;
+    char text[200], second[32];
+    snprintf(second, sizeof second, ", %%y: %s[%d]", t, BLOCK);
+    snprintf(text, sizeof text, "graph @g(%%x: %s[%d]%s) {\n  return %s %%x%s\n}\n", t, BLOCK,
+             pair ? second : "", op_name(op), pair ? ", %y" : "");
+    struct graph *g = graph_parse(text, strlen(text), "accuracy", &d);
+    cr_assert_not_null(g, "%s", d.text);
+    c.dev = device_open("cpu", 1, &d);
+    cr_assert_not_null(c.dev, "%s", d.text);
+    struct plan *p = plan_build(g, &c.dev->target, NULL, &d);
+    cr_assert_not_null(p, "%s", d.text);
+    graph_free(g);
+    c.run = executable_new(p, c.dev, &d);
+    cr_assert_not_null(c.run, "%s", d.text);
+    for (uint32_t i = 0; i < 2; i++)
+        c.in[i] = c.dev->ops->alloc(c.dev, BLOCK * (int64_t)sizeof(uint64_t));
+    c.out = c.dev->ops->alloc(c.dev, BLOCK * (int64_t)sizeof(uint64_t));
+    return c;
+}
+
+static void
+compiled_set(struct compiled *c, uint32_t operand, uint32_t i, uint64_t bits)
+{
+    if (c->dtype == DT_f32)
+        ((uint32_t *)c->in[operand])[i] = (uint32_t)bits;
+    else
+        ((uint64_t *)c->in[operand])[i] = bits;
+}
+
+static uint64_t
+compiled_get(const struct compiled *c, uint32_t i)
+{
+    return c->dtype == DT_f32 ? ((const uint32_t *)c->out)[i] : ((const uint64_t *)c->out)[i];
+}
+
+static void
+compiled_run(struct compiled *c)
+{
+    struct diag d = {0};
+    cr_assert(executable_run(c->run, c->in, &c->out, &d), "%s", d.text);
+}
+
+// The interpreter's results are those of the compiled code.
+static void
+check_bits(const struct compiled *c, const uint64_t *interpreted, const uint64_t *argument)
+{
+    for (uint32_t i = 0; i < BLOCK; i++) {
+        uint64_t got = compiled_get(c, i), want = interpreted[i];
+        bool both_nan =
+            isnan(scalar_to_double(c->dtype, got)) && isnan(scalar_to_double(c->dtype, want));
+        cr_assert(got == want || both_nan, "%s of %lx: compiled %lx, interpreted %lx",
+                  dtype_name(c->dtype), (unsigned long)argument[i], (unsigned long)got,
+                  (unsigned long)want);
+    }
+}
+
+static void
+compiled_free(struct compiled *c)
+{
+    for (uint32_t i = 0; i < 2; i++)
+        c->dev->ops->release(c->dev, c->in[i], BLOCK * (int64_t)sizeof(uint64_t));
+    c->dev->ops->release(c->dev, c->out, BLOCK * (int64_t)sizeof(uint64_t));
+    executable_unref(c->run);
+    device_close(c->dev);
+}
+
 // Units in the last place of the dtype between got and the true value; infinite where one is NaN
 // and the other is not, or where signs of zeros differ.
 static double
@@ -95,6 +185,21 @@ distance(uint8_t dtype, double got, long double want)
                           fraction - (exponent < least ? least : exponent));
 }
 
+// The same for an f32 result that is an ordinary number, to the precision of a double.
+static double
+distance32(double got, double want)
+{
+    union {
+        double value;
+        uint64_t bits;
+    } size = {fabs(want)}, places;
+    if (!(size.value > 0x1p-140 && size.value < 0x1p127 && got * want > 0 && fabs(got) < 0x1p128))
+        return distance(DT_f32, got, (long double)want);
+    int64_t exponent = (int64_t)(size.bits >> 52) - 1023, least = -126;
+    places.bits = (uint64_t)(1023 + 23 - (exponent < least ? least : exponent)) << 52;
+    return fabs(got - want) * places.value;
+}
+
 struct worst {
     double error, at;
 };
@@ -102,27 +207,52 @@ struct worst {
 static void
 compare(struct worst *w, const struct function *f, uint64_t argument, uint64_t result)
 {
-    double x = scalar_to_double(f->dtype, argument);
-    long double want = f->dtype == DT_f32 ? (long double)f->wide(x) : f->widest((long double)x);
-    double error = distance(f->dtype, scalar_to_double(f->dtype, result), want);
+    double x = scalar_to_double(f->dtype, argument), got = scalar_to_double(f->dtype, result);
+    double error = f->dtype == DT_f32 ? distance32(got, f->wide(x))
+                                      : distance(f->dtype, got, f->widest((long double)x));
     if (error > w->error)
         *w = (struct worst){error, x};
 }
 
+// FUSEC_SWEEP_PART's range of all f32.
+static void
+range_of_part(uint64_t *begin, uint64_t *end)
+{
+    const char *text = getenv("FUSEC_SWEEP_PART");
+    unsigned long part = 0, parts = 1;
+    if (text) {
+        int fields = sscanf(text, "%lu/%lu", &part, &parts);
+        cr_assert(fields == 2 && part < parts && parts < 1 << 16, "FUSEC_SWEEP_PART=%s", text);
+    }
+    *begin = (1ull << 32) * part / parts;
+    *end = (1ull << 32) * (part + 1) / parts;
+}
+
+// Steps past the end are taken from the front of the range.
 static struct worst
 sweep_f32(const struct function *f, uint64_t step)
 {
     struct body b = body_new(f->op, DT_f32);
+    struct compiled c = compiled_new(f->op, DT_f32);
     struct worst w = {-1, 0};
-    uint64_t argument[BLOCK];
-    for (uint64_t next = 0; next < 1ull << 32;) {
-        for (uint32_t i = 0; i < BLOCK; i++, next += step)
-            argument[i] = next & 0xffffffff;
-        const uint64_t *result = body_run(&b, argument);
+    uint64_t argument[BLOCK], begin, end;
+    range_of_part(&begin, &end);
+    uint64_t blocks = (end - begin) / step / BLOCK + 1;
+    uint64_t each = (1ull << 32) / step / BLOCK / CHECKED_BLOCKS + 1;
+    for (uint64_t n = 0, next = begin; n < blocks; n++) {
+        for (uint32_t i = 0; i < BLOCK; i++, next += step) {
+            next -= next < end ? 0 : end - begin;
+            argument[i] = next;
+            compiled_set(&c, 0, i, next);
+        }
+        compiled_run(&c);
+        if (n % each == 0)
+            check_bits(&c, body_run(&b, argument), argument);
         for (uint32_t i = 0; i < BLOCK; i++)
-            compare(&w, f, argument[i], result[i]);
+            compare(&w, f, argument[i], compiled_get(&c, i));
     }
     body_free(&b);
+    compiled_free(&c);
     return w;
 }
 
@@ -151,16 +281,21 @@ static struct worst
 sweep_f64(const struct function *f)
 {
     struct body b = body_new(f->op, DT_f64);
+    struct compiled c = compiled_new(f->op, DT_f64);
     struct worst w = {-1, 0};
     uint64_t argument[BLOCK], state = 1;
     for (uint32_t n = 0; n < F64_SAMPLES; n += BLOCK) {
-        for (uint32_t i = 0; i < BLOCK; i++)
+        for (uint32_t i = 0; i < BLOCK; i++) {
             argument[i] = draw_f64(&state, i % 3, f->spread);
-        const uint64_t *result = body_run(&b, argument);
+            compiled_set(&c, 0, i, argument[i]);
+        }
+        compiled_run(&c);
+        check_bits(&c, body_run(&b, argument), argument);
         for (uint32_t i = 0; i < BLOCK; i++)
-            compare(&w, f, argument[i], result[i]);
+            compare(&w, f, argument[i], compiled_get(&c, i));
     }
     body_free(&b);
+    compiled_free(&c);
     return w;
 }
 
@@ -252,22 +387,29 @@ sweep_pow(uint8_t dtype, uint32_t samples)
     vec_push(&b.k.store, ((struct store){.value = 3}));
     kernel_expand(&b.k);
     body_ready(&b);
+    struct compiled c = compiled_new(OP_pow, dtype);
     struct worst w = {-1, 0};
-    uint64_t x[BLOCK], state = 1;
-    for (uint32_t n = 0; n < samples; n += BLOCK) {
-        for (uint32_t i = 0; i < BLOCK; i++)
+    uint64_t x[BLOCK], state = 1, each = samples / BLOCK / CHECKED_BLOCKS + 1;
+    for (uint32_t n = 0; n < samples / BLOCK; n++) {
+        for (uint32_t i = 0; i < BLOCK; i++) {
             x[i] = pow_pair(dtype, i % 5, &state, &b.value[2][i]);
-        const uint64_t *r = body_run(&b, x);
+            compiled_set(&c, 0, i, x[i]);
+            compiled_set(&c, 1, i, b.value[2][i]);
+        }
+        compiled_run(&c);
+        if (n % each == 0)
+            check_bits(&c, body_run(&b, x), x);
         for (uint32_t i = 0; i < BLOCK; i++) {
             double base = scalar_to_double(dtype, x[i]);
             double power = scalar_to_double(dtype, b.value[2][i]);
             long double want = powl((long double)base, (long double)power);
-            double error = distance(dtype, scalar_to_double(dtype, r[i]), want);
+            double error = distance(dtype, scalar_to_double(dtype, compiled_get(&c, i)), want);
             if (error > w.error)
                 w = (struct worst){error, base};
         }
     }
     body_free(&b);
+    compiled_free(&c);
     return w;
 }
 
