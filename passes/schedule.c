@@ -22,9 +22,10 @@ schedule_shared_cache(const struct target *t)
     return t->llc < ours ? t->llc : ours;
 }
 
-// Bytes per element of accesses over the whole domain that run along an axis with unit stride.
+// Bytes per element of accesses that run along an axis with unit stride and that vary along `other`
+// too: what is the same for all of `other` is a broadcast whichever of the two vectors run along.
 static int64_t
-bytes_along(const struct kernel *k, uint32_t axis)
+bytes_along(const struct kernel *k, uint32_t axis, uint32_t other)
 {
     int64_t w = 0;
     for (uint32_t x = 0; x < k->access.n; x++) {
@@ -32,7 +33,7 @@ bytes_along(const struct kernel *k, uint32_t axis)
         bool elem = false;
         for (uint32_t r = k->naxis - k->nred; r < k->naxis; r++)
             elem |= a->stride[r] != 0;
-        if (elem && a->stride[axis] == 1)
+        if (elem && a->stride[axis] == 1 && a->stride[other])
             w += dtype_size(a->dtype);
     }
     return w;
@@ -80,8 +81,8 @@ schedule_kernel(struct kernel *k, const struct target *t, struct schedule *s, ui
         return schedule_pointwise(k, t, s, why);
     }
     uint32_t np = k->naxis - k->nred;
-    bool column = np && k->nred && (bytes_along(k, np - 1) > bytes_along(k, k->naxis - 1u) ||
-                                    short_rows(k));
+    uint32_t p = np - 1, r = k->naxis - 1u; // the last of each
+    bool column = np && k->nred && (bytes_along(k, p, r) > bytes_along(k, r, p) || short_rows(k));
     int64_t rows = kernel_points(k, AXIS_P), length = kernel_points(k, AXIS_R);
     enum { LONG_ROW = 1 << 16 };
     if (!column && rows < 2 * (int64_t)t->units && length >= LONG_ROW) {

@@ -65,6 +65,41 @@ check_reduction(uint16_t op, uint8_t dtype, int64_t rows, int64_t columns)
     run_column(&k, what);
 }
 
+// x[batch, r, p] * c, summed over r; c's strides are given.
+static uint8_t
+class_of_product(int64_t batch, int64_t rows, int64_t columns, const int64_t *c, uint8_t dtype)
+{
+    struct kernel k;
+    kb_begin(&k, (int64_t[]){batch, columns, rows}, 2, 1);
+    uint32_t x = kb_buffer(&k, DT_f32, BUF_IN), w = kb_buffer(&k, dtype, BUF_IN);
+    uint32_t lx = kb_load(&k, kb_access(&k, x, 0, (int64_t[]){rows * columns, 1, columns}), 0);
+    uint32_t lw = kb_load(&k, kb_access(&k, w, 0, c), 0);
+    if (dtype != DT_f32)
+        lw = kb_op(&k, OP_cast, DT_f32, lw, 0, 0);
+    uint32_t s = kb_reduce(&k, OP_sum, kb_op(&k, OP_mul, 0, lx, lw, 0), OVER_R);
+    uint32_t out = kb_buffer(&k, DT_f32, BUF_OUT);
+    kb_store(&k, s, kb_access(&k, out, 0, (int64_t[]){columns, 1, 0}));
+    struct target t = host_target();
+    struct schedule sched;
+    uint8_t why;
+    cr_assert(schedule_kernel(&k, &t, &sched, &why));
+    kernel_free_body(&k);
+    return sched.cls;
+}
+
+// A factor of each row is the same for all columns: it runs along R and yet says nothing for rows.
+Test(emit_column, a_factor_of_the_rows_leaves_a_kernel_to_columns)
+{
+    static const uint8_t dtype[] = {DT_u8, DT_bf16, DT_f32, DT_f64};
+    for (size_t d = 0; d < sizeof dtype; d++) {
+        cr_expect_eq(class_of_product(1, 784, 128, (int64_t[]){0, 0, 1}, dtype[d]), CLASS_COLUMN);
+        cr_expect_eq(class_of_product(9, 128, 64, (int64_t[]){128, 0, 1}, dtype[d]), CLASS_COLUMN);
+        cr_expect_eq(class_of_product(9, 128, 64, (int64_t[]){0, 1, 0}, dtype[d]), CLASS_COLUMN);
+    }
+    // but what runs along R and differs from column to column does
+    cr_expect_eq(class_of_product(9, 128, 64, (int64_t[]){8192, 128, 1}, DT_f64), CLASS_ROW);
+}
+
 static const uint16_t ops[] = {OP_sum, OP_prod, OP_max_reduce, OP_min_reduce, OP_any, OP_all,
                                OP_argmax, OP_argmin};
 
