@@ -166,7 +166,8 @@ struct schedule {
                         // asked for; 0: none
     uint8_t transpose;  // pointwise: axis + 1 along which some access runs when it is not the last;
                         // contract: 1: m and n (and so a and b) change roles
-    uint8_t rows;       // contract: the register tile is rows x (unroll vectors of vec lanes)
+    uint8_t rows;       // contract: the register tile is rows x (unroll vectors of vec lanes); row:
+                        // rows taken at once, 0: one
     uint8_t pack;       // contract: bits of enum contract_way: what is packed, where sums lie
     uint8_t edge[2];    // contract: rows and vectors of the last register tiles, 0: as all others
     uint16_t tile[3];   // column: strip width, rows if few; contract: mc, nc, kc; pointwise transposed: tile

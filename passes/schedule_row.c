@@ -208,6 +208,8 @@ schedule_row(const struct kernel *k, const struct target *t, struct schedule *s,
     int64_t work = points * (2 + cost / 4);
     s->grain = work < GRAIN_WORK ? (GRAIN_WORK + work - 1) / work : 1;
     s->finish_units = s->shared_scratch_bytes > 0;
+    if (schedule_abreast(k, t, s, s->grain))
+        return true;
     int64_t bytes = touched_bytes(k);
     int64_t shared = schedule_shared_cache(t);
     s->streaming_store = shared > 0 && bytes > shared && stores_dense_rows(k);

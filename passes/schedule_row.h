@@ -14,9 +14,20 @@ enum { ROW_TILE_VECTORS = 0, ROW_TILE_EXTENT = 1, ROW_TILE_BLOCKS = 2 };
 enum row_extent {
     ROW_NO_TAIL = 1, // a multiple of 16
     ROW_NO_REST = 2, // a multiple of four blocks
+    ROW_WHOLE_STRIPS = 4, // rows abreast: the last P axis, a multiple of 16
 };
 uint16_t row_extent_flags(int64_t points);
 enum { ROW_MAX_ACCS = 16 }; // accumulators over R of one stage
+
+// Rows abreast (schedule.rows not 0): a unit is 16 rows of the last P axis, and tile[0] counts the
+// vectors of a row that is written out without a loop. keep: values computed once for many rows.
+// grain: the least rows that a thread takes. False: rows are better taken one by one; s is as it was.
+enum { ROW_ABREAST = 4 };
+bool schedule_abreast(const struct kernel *k, const struct target *t, struct schedule *s,
+                      int64_t grain);
+// Per instruction: an element that all points of the last P axis share and that others, or
+// accumulators, use. The caller frees.
+bool *row_shared_edge(const struct kernel *k);
 
 uint32_t row_inst_cost(const struct kernel *k, uint32_t inst);
 uint32_t row_elem_cost(const struct kernel *k); // of one element, all stages

@@ -119,6 +119,10 @@ const char *emit_splat_i64(struct emitter *e, const char *scalar /* i64 */, uint
 const char *emit_extract(struct emitter *e, uint8_t dtype, const char *v, uint32_t from,
                          uint32_t first, uint32_t n);
 
+// Lanes of a and b, two <lanes x T>, one after the other: lane[i] is the number of the i-th.
+const char *emit_shuffle(struct emitter *e, uint8_t dtype, uint32_t lanes, const char *a,
+                         const char *b, const uint8_t *lane);
+
 // ---- loops: for (index = from; index < to; index += step), tested at the top (signed). from, to,
 // step are i64 operands. Values carried around the loop: emit_carry right after emit_loop_open,
 // before anything else; it returns the phi, which is also the value after the loop. next[i] is the

@@ -6,6 +6,7 @@
 //
 // Accumulators over P: each unit leaves its value in args->shared, at its row's number;
 // kernel_finish reduces that array in the fixed order, whichever thread computed what.
+#include "codegen/cpu/abreast.h"
 #include "codegen/cpu/stage.h"
 
 static void
@@ -88,6 +89,8 @@ store_once(struct stages *st)
 bool
 cpu_row(struct emitter *e)
 {
+    if (e->sched->rows)
+        return cpu_row_abreast(e);
     struct stages st;
     stages_begin(&st, e);
     emit_function(e, "kernel");

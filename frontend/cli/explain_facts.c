@@ -228,6 +228,8 @@ static void
 row_words(const struct schedule *s, struct str *out)
 {
     str_printf(out, "rows along memory, vectors of %u", s->vec);
+    if (s->rows)
+        str_printf(out, ", %u rows at once", s->rows);
 }
 
 static void
