@@ -14,6 +14,7 @@
 
 #include "ir/base/check.h"
 #include "ir/base/mem.h"
+#include "ir/tables.h"
 
 #include <string.h>
 
@@ -120,6 +121,13 @@ val
 x_cast(struct expander *x, uint8_t to, val a)
 {
     return x_dtype(x, a) == to ? a : derived(x, OP_cast, to, 0, a, 0, 0);
+}
+
+val
+x_lookup(struct expander *x, uint32_t table, val index)
+{
+    val name = x_num(x, x_dtype(x, index), table);
+    return derived(x, OP_lookup, table_named(table).dtype, 0, index, name, 0);
 }
 
 val

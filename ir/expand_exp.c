@@ -1,4 +1,4 @@
-// expand_exp.c: exp, sigmoid, tanh and erf, for f32 and f64.
+// expand_exp.c: exp and sigmoid, for f32 and f64, and tanh for f64 (f32: ir/expand_table.c).
 //
 // exp(x) = 2^n exp(r), n = round(x / ln 2), r = x - n ln 2 in two fma steps (Cody, Waite 1980), so
 // that |r| <= ln 2 / 2. The rounding is an addition: t = fma(x, log2 e, M) with M = 1.5 * 2^23 (or
@@ -13,7 +13,6 @@
 // The polynomials are minimax fits of the relative error of the function (ir/fit_polynomials.py):
 //   exp(r) = 1 + r + r^2 P(r)             f32: degree 4, 2^-28.2     f64: degree 10, 2^-63.6
 //   expm1(r) = r + r^2 P(r)               f32: degree 5, 2^-28.1     f64: degree 10, 2^-61.6
-//   log(erfc(x)) = x (slope + P(x)), for  f32: x <= 4, 2^-27.8       f64: x <= 6, 2^-59.7
 //
 // sigmoid(x) = 1 / (1 + exp(-x)); the sum is (2^n + 1) + (2^n expm1(r) + what 2^n + 1 loses).
 // Newton's steps are cheaper than a division (x_inverse). Denormal results are a rare operand again.
@@ -21,11 +20,7 @@
 // tanh(x) = t / (t + 1) with t = expm1(2 |x|) / 2 = 2^n expm1(r) / 2 + (2^n - 1) / 2: no cancellation
 // near 0, and 1 where t + 1 rounds to t. The rest of the quotient is taken as t - q - t q: so what
 // the sum t + 1 loses is not lost, and for large t, where t - q rounds, t's own error does not count.
-// Nor does it matter there that n ln 2 is subtracted in one step only; for erf the same.
-//
-// erf(x) = 1 - erfc(x) = -expm1(log erfc x). log erfc is smooth on the whole axis (erfc's zeros are
-// off it, the nearest ones at -1.35 +- 1.99 i), and the error allowed to Q grows like exp(x^2), so
-// one polynomial suffices where a direct fit of erf needs several pieces and a choice.
+// Nor does it matter there that n ln 2 is subtracted in one step only.
 #include "ir/expand_rules.h"
 
 #include "ir/base/check.h"
@@ -41,34 +36,26 @@ struct exp_format {
     double low, high;       // beyond: exp is 0, infinity
     double near;            // exp(-near) and exp(near) are normal, also halved
     double ln2_hi, ln2_lo;
-    double tanh_limit, erf_limit; // beyond: 1
-    double erf_slope;             // erf_poly[0] is what it lacks
-    double exp_poly[11], expm1_poly[11], erf_poly[26];
-    uint32_t nexp, nexpm1, nerf;
+    double tanh_limit; // beyond: 1
+    double exp_poly[11], expm1_poly[11];
+    uint32_t nexp, nexpm1;
 };
 
 static const struct exp_format formats[2] = {
     {.flt = DT_f32, .sint = DT_i32, .fraction = 23, .magic = 0x1.8p23, .bias = 127,
      .half_scale_log2 = 64, .low = -104, .high = 89, .near = 86,
      .ln2_hi = 0x1.62e43p-1, .ln2_lo = -0x1.05c61p-29,
-     .tanh_limit = 10, .erf_limit = 4,
-     .erf_slope = -0x1.20dd76p0,
+     .tanh_limit = 10,
      .exp_poly = {0x1.fffffcp-2, 0x1.55548cp-3, 0x1.555858p-5, 0x1.123de2p-7, 0x1.6ac7d2p-10},
      .nexp = 5,
      .expm1_poly = {
          0x1p-1, 0x1.55552cp-3, 0x1.555502p-5, 0x1.11567p-7, 0x1.6d2e9ap-10, 0x1.3976b6p-13,
      },
-     .nexpm1 = 6,
-     .erf_poly = {
-         0x1.f7ac92p-25, -0x1.45f2fep-1, -0x1.a4f95ep-4, 0x1.39c0e2p-6, 0x1.5af1a2p-13,
-         -0x1.b62eap-10, 0x1.4cf1bep-11, -0x1.efba5cp-14, 0x1.386718p-17,
-     },
-     .nerf = 9},
+     .nexpm1 = 6},
     {.flt = DT_f64, .sint = DT_i64, .fraction = 52, .magic = 0x1.8p52, .bias = 1023,
      .half_scale_log2 = 512, .low = -746, .high = 710, .near = 707,
      .ln2_hi = 0x1.62e42fefa39efp-1, .ln2_lo = 0x1.abc9e3b39803fp-56,
-     .tanh_limit = 20, .erf_limit = 6,
-     .erf_slope = -0x1.20dd750429b6dp0,
+     .tanh_limit = 20,
      .exp_poly = {
          0x1p-1, 0x1.555555555555dp-3, 0x1.555555555556cp-5, 0x1.111111110e549p-7,
          0x1.6c16c16c0a3e2p-10, 0x1.a01a01b5f5074p-13, 0x1.a01a01e8befa8p-16, 0x1.71ddeaaae9addp-19,
@@ -80,19 +67,7 @@ static const struct exp_format formats[2] = {
          0x1.6c16c16c16466p-10, 0x1.a01a01afa4d02p-13, 0x1.a01a019ff14c1p-16, 0x1.71ddf92723304p-19,
          0x1.27e4f4fb69b27p-22, 0x1.af5d1e1a47be7p-26, 0x1.1f3e99807e1f1p-29,
      },
-     .nexpm1 = 11,
-     .erf_poly = {
-         -0x1.1ae3a914fed8p-56, -0x1.45f306dc9c886p-1, -0x1.a4f4e2a1b44dcp-4, 0x1.39668594cd0eep-6,
-         0x1.b6b68528bf84fp-13, -0x1.bca6748c268e2p-10, 0x1.3564fcb8e886fp-11,
-         -0x1.b2022b681d57ep-16, -0x1.0e9e3c5406145p-14, 0x1.f3c0a6856578bp-16,
-         -0x1.d7fec6cd7124ap-19, -0x1.68a91d5a60a9bp-19, 0x1.a8b59422b7c6cp-20,
-         -0x1.aa73b156178ccp-23, -0x1.f52444ce3a0fp-23, 0x1.a5374b320800dp-23,
-         -0x1.8555e5d387dd1p-24, 0x1.03542468d1347p-25, -0x1.0a1496f30120ep-27,
-         0x1.ac7213f35ad8ep-30, -0x1.0e03176baf8ap-32, 0x1.05d36cc098a9fp-35,
-         -0x1.79ae6f50b8c28p-39, 0x1.7dc8e357db1c7p-43, -0x1.e2987acc04fdap-48,
-         0x1.1ee690a0b463bp-53,
-     },
-     .nerf = 26},
+     .nexpm1 = 11},
 };
 
 static const struct exp_format *
@@ -101,13 +76,6 @@ format_of(const struct expander *x, val a)
     uint8_t t = x_dtype(x, a);
     CHECK(t == DT_f32 || t == DT_f64, "exp and its kin take f32 and f64, not %s", dtype_name(t));
     return &formats[t == DT_f64];
-}
-
-static val
-least(struct expander *x, val a, double limit) // NaN passes
-{
-    val l = x_num(x, x_dtype(x, a), limit);
-    return x_where(x, x_lt(x, l, a), l, a);
 }
 
 static val
@@ -198,7 +166,7 @@ x_exp_sum_anywhere(struct expander *x, val hi, val lo)
     val end = x_where(x, small, zero, inf);
     hi = where_needed(x, inside, hi);
     val magic = x_where(x, small, x_num(x, f->flt, middle + half), x_num(x, f->flt, middle - half));
-    val r = exp_sum(x, f, least(x, hi, f->high), where_needed(x, inside, lo), magic);
+    val r = exp_sum(x, f, x_least(x, hi, f->high), where_needed(x, inside, lo), magic);
     r = x_where(x, small, scaled_down(x, f, r), x_mul(x, r, x_num(x, f->flt, exp2(half))));
     return x_where(x, inside, r, end);
 }
@@ -208,7 +176,7 @@ expand_exp(struct expander *x, val a, val b, val c)
 {
     (void)b, (void)c;
     const struct exp_format *f = format_of(x, a);
-    val low = x_num(x, f->flt, f->low), limited = least(x, most(x, a, -f->near), f->high);
+    val low = x_num(x, f->flt, f->low), limited = x_least(x, most(x, a, -f->near), f->high);
     val halved = x_num(x, f->flt, f->magic + f->bias - 1);
     val r = exp_reduced(x, f, reduce(x, f, limited, halved), 2);
     r = x_where(x, x_lt(x, a, low), x_num(x, f->flt, 0), r);
@@ -237,7 +205,7 @@ expand_sigmoid(struct expander *x, val a, val b, val c)
     double half = f->half_scale_log2;
     val low = x_num(x, f->flt, f->low), zero = x_num(x, f->flt, 0), one = x_num(x, f->flt, 1);
     val back = x_neg(x, a), small = x_num(x, f->flt, exp2(-half));
-    val limited = least(x, most(x, back, -2 * f->tanh_limit), f->near);
+    val limited = x_least(x, most(x, back, -2 * f->tanh_limit), f->near);
     val r = x_inverse(x, one_and_exp(x, f, limited, 0, one));
     r = x_where(x, x_lt(x, a, low), zero, r);
     val far = x_and(x, x_lt(x, a, x_num(x, f->flt, -f->near)), x_op(x, OP_le, low, a, 0));
@@ -262,26 +230,12 @@ expand_tanh(struct expander *x, val a, val b, val c)
 {
     (void)b, (void)c;
     const struct exp_format *f = format_of(x, a);
-    val size = least(x, x_abs(x, a), f->tanh_limit), half = x_num(x, f->flt, 0.5);
+    if (f->flt == DT_f32)
+        return x_tanh32(x, a);
+    val size = x_least(x, x_abs(x, a), f->tanh_limit), half = x_num(x, f->flt, 0.5);
     struct reduced v = reduce_roughly(x, f, size, 2, x_num(x, f->flt, f->magic + f->bias));
     val t = expm1_from(x, f, v, 2, x_fma(x, v.scale, half, x_neg(x, half)));
     val inverse = x_rough_inverse(x, x_add(x, t, x_num(x, f->flt, 1))), q = x_mul(x, t, inverse);
     val rest = x_fma(x, x_neg(x, q), t, x_sub(x, t, q));
     return x_copysign(x, x_fma(x, rest, inverse, q), a);
-}
-
-val
-expand_erf(struct expander *x, val a, val b, val c)
-{
-    (void)b, (void)c;
-    const struct exp_format *f = format_of(x, a);
-    val size = least(x, x_abs(x, a), f->erf_limit), one = x_num(x, f->flt, 1);
-    val square = x_mul(x, size, size);
-    val rest = x_mul(x, size, x_poly_by_pairs(x, size, square, f->erf_poly, f->nerf));
-    val log_erfc = x_fma(x, size, x_num(x, f->flt, f->erf_slope), rest);
-    val magic = x_num(x, f->flt, f->magic + f->bias);
-    struct reduced v = reduce_roughly(x, f, log_erfc, 1, magic);
-    val start = x_sub(x, one, v.scale);
-    v.scale = x_neg(x, v.scale);
-    return x_copysign(x, expm1_from(x, f, v, 1, start), a);
 }

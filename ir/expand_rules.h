@@ -26,6 +26,7 @@ val x_num(struct expander *x, uint8_t dtype, double v); // rounded to the dtype
 val x_op(struct expander *x, uint16_t op, val a, val b, val c);
 val x_cast(struct expander *x, uint8_t to, val a);
 val x_bitcast(struct expander *x, uint8_t to, val a);
+val x_lookup(struct expander *x, uint32_t table, val index); // entry of a table of ir/tables.h
 val x_poly(struct expander *x, val z, const double *c, uint32_t n); // c[0] + c[1] z + …, Horner
 // The same as a polynomial in z2 = z z, whose coefficients c[0] + c[1] z … do not wait for each
 // other: as many operations but for z2, half the latency, which is what long ones are bound by; and
@@ -33,6 +34,13 @@ val x_poly(struct expander *x, val z, const double *c, uint32_t n); // c[0] + c[
 val x_poly_by_pairs(struct expander *x, val z, val z2, const double *c, uint32_t n);
 val x_poly_by_fours(struct expander *x, val z, val z2, const double *c, uint32_t n);
 
+// NaN passes.
+static inline val
+x_least(struct expander *x, val a, double limit)
+{
+    val l = x_num(x, x_dtype(x, a), limit);
+    return x_op(x, OP_where, x_op(x, OP_lt, l, a, 0), l, a);
+}
 static inline val
 x_neg(struct expander *x, val a)
 {
@@ -136,6 +144,8 @@ val x_rough_inverse(struct expander *x, val d);
 // exp(hi + lo), f64, |lo| far below 1: where the result is a normal number, and wherever.
 val x_exp_sum(struct expander *x, val hi, val lo);
 val x_exp_sum_anywhere(struct expander *x, val hi, val lo);
+
+val x_tanh32(struct expander *x, val a); // by a table
 
 // A rule per op that needs one; operands have the op's (promoted) dtype.
 typedef val expand_rule(struct expander *x, val a, val b, val c);

@@ -127,13 +127,6 @@ def cos_weight(z):
     return z**2 / mp.cos(mp.sqrt(z))
 
 
-def erf_fit(limit, degree, to):  # log(erfc(x)) = x (slope + P(x))
-    slope = to(-2 / mp.sqrt(mp.pi))
-    lacking = to(-2 / mp.sqrt(mp.pi) - slope)
-    return fit(lambda x: mp.log(mp.erfc(x)) / x - slope, lambda x: x * mp.erfc(x) / mp.erf(x),
-               mp.mpf(limit) / 200, mp.mpf(limit), degree, to, [lacking])
-
-
 def log2_rest(f):  # log2(1 + f) = f P(f)
     return mp.log1p(f) / (f * mp.log(2)) if abs(f) > TINY else (1 - f / 2) / mp.log(2)
 
@@ -152,8 +145,6 @@ FITS = {
     'exp64': lambda: fit(exp_rest, lambda r: r**2 / mp.exp(r), -HALF_LN2, HALF_LN2, 10, F64),
     'expm1_32': lambda: fit(exp_rest, expm1_weight, -HALF_LN2, HALF_LN2, 5, F32),
     'expm1_64': lambda: fit(exp_rest, expm1_weight, -HALF_LN2, HALF_LN2, 10, F64),
-    'erf32': lambda: erf_fit(4, 8, F32),
-    'erf64': lambda: erf_fit(6, 25, F64),
     'log32': lambda: fit(log_rest, log_weight, 1 / ROOT - 1, ROOT - 1, 8, F32),
     'log64': lambda: fit(atanh_rest, lambda z: z / 2, mp.mpf(0), ((ROOT - 1) / (ROOT + 1))**2, 6,
                          F64),

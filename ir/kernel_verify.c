@@ -7,6 +7,7 @@
 //
 // Reached elements are computed in 128 bits, so that no stride or extent overflows the check.
 #include "ir/kernel.h"
+#include "ir/tables.h"
 
 #include "ir/base/str.h"
 #include "ir/diag.h"
@@ -258,6 +259,16 @@ check_result(struct verifier *v, uint32_t i, const struct inst *in)
 }
 
 static bool
+check_table(struct verifier *v, uint32_t i, const struct inst *in)
+{
+    const struct inst *table = &v->k->inst.at[in->b < i ? in->b : 0];
+    if (table->op != OP_literal || table->bits >= TABLE_COUNT)
+        return fail(v, "%%%u: operand b of lookup names no table", i);
+    return in->dtype == table_named(table->bits).dtype ||
+           fail(v, "%%%u: the table's entries are no %s", i, dtype_name(in->dtype));
+}
+
+static bool
 check_kind(struct verifier *v, uint32_t i, const struct inst *in)
 {
     const struct kernel *k = v->k;
@@ -276,6 +287,8 @@ check_kind(struct verifier *v, uint32_t i, const struct inst *in)
         return !((bits < 64 && in->bits >> bits) || (in->dtype == DT_bool && in->bits > 1)) ||
                fail(v, "%%%u: a literal of more bits than its dtype", i);
     }
+    if (in->op == OP_lookup && !check_table(v, i, in))
+        return false;
     if (!op_is(in->op, OPK_ELEM) && !op_is(in->op, OPK_BODY))
         return fail(v, "%%%u: %s is no instruction", i, op_name(in->op));
     return check_operands(v, i, in, op_table[in->op].arity) && check_dtypes(v, i, in);

@@ -9,6 +9,7 @@
 #include "ir/base/half.h"
 #include "ir/expand.h"
 #include "ir/opmath.h"
+#include "ir/tables.h"
 
 #include <string.h>
 
@@ -134,6 +135,8 @@ eval_primitive(uint16_t op, uint8_t dtype, uint8_t to, uint64_t a, uint64_t b, u
         return a ? b : c;
     if (op == OP_bitcast)
         return a;
+    if (op == OP_lookup)
+        return table_entry(b, a);
     if (op == OP_cast)
         return eval_cast(dtype, to, a);
     const struct dtype_info *d = &dtype_table[dtype];

@@ -7,7 +7,7 @@
 // first pass deletes.
 //
 // Labels and values are numbered by one counter: equal kernels give equal text.
-#include "codegen/cpu/emit.h"
+#include "codegen/cpu/emit_parts.h"
 
 #include "ir/base/check.h"
 #include "ir/expand.h"
@@ -181,6 +181,7 @@ emitter_begin(struct emitter *e, const struct kernel *k, const struct schedule *
 void
 emitter_end(struct emitter *e)
 {
+    emit_tables(e);
     str_printf(e->text, "attributes #0 = { nounwind%s }\n!0 = !{i32 1}\n"
                "!1 = !{!\"branch_weights\", i32 1, i32 4000}\n",
                e->target->vec_bytes >= 64 ? " \"prefer-vector-width\"=\"512\"" : "");
@@ -197,6 +198,7 @@ emit_function(struct emitter *e, const char *name)
     str_printf(e->text, "define void @%s(ptr %%args, i64 %%begin, i64 %%end, ptr %%scratch) #0 {\n",
                name);
     memset(e->base, 0, (e->kernel.access.n + 1) * sizeof *e->base);
+    memset(e->table_half, 0, sizeof e->table_half);
     e->dummy = NULL;
     e->head.n = e->body.n = 0;
     emit_place(e, "start");

@@ -28,6 +28,7 @@
 #define FUSEC_CODEGEN_CPU_EMIT_H
 
 #include "codegen/codegen.h"
+#include "ir/tables.h"
 
 struct emit_scope;
 struct emitter;
@@ -54,6 +55,8 @@ struct emitter {
     uint32_t fresh;
     const char *dummy;            // alloca of this function that swallows flags nobody raised
     const char *block;            // label of the block being written
+    uint8_t table_used[TABLE_COUNT]; // which forms of constant tables the text needs
+    const char *table_half[2 * TABLE_COUNT]; // in this function's entry block: all, or halves
     struct diag *diag;
 };
 

@@ -19,6 +19,10 @@ const char *emit_load(struct emitter *e, struct emit_scope *s, uint32_t inst);
 const char *emit_extreme(struct emitter *e, bool max, uint8_t dtype, uint32_t lanes, const char *a,
                          const char *b, const struct inst *literal);
 
+// OP_lookup, and the constants that those of this kernel need.
+const char *emit_lookup(struct emitter *e, uint32_t name, uint32_t lanes, const char *index);
+void emit_tables(struct emitter *e);
+
 // Whether an instruction of s divides what varies between lanes by what does not, and the target
 // can do that without dividing; then its value (emit_divide.c), with the bits of OP_div.
 bool emit_divides_by_shared(const struct emitter *e, const struct emit_scope *s,

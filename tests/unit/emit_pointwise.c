@@ -2,6 +2,7 @@
 // the interpreter, over sizes 1..70 and beyond, layouts, masks and gathers; nothing outside a
 // buffer.
 #include "emit_run.h"
+#include "ir/tables.h"
 
 static struct schedule
 scheduled(const struct kernel *k, const struct target *t)
@@ -176,6 +177,42 @@ Test(emit_pointwise, rare_operands)
             run_scheduled(&k, &s, &o);
             kernel_free_body(&k);
         }
+}
+
+// out[i] = table[x[i] modulo its size], of all tables at once, and for one index a row.
+static void
+check_tables(uint8_t index_dtype, const struct target *t)
+{
+    int64_t extent[2] = {3, 70}, row[2] = {1, 0}, all[2] = {70, 1};
+    struct run_options o = {.target = *t, .seed = index_dtype, .what = "tables"};
+    struct kernel k;
+    kb_begin(&k, extent, 2, 0);
+    uint32_t in = kb_buffer(&k, index_dtype, BUF_IN), count = 0;
+    uint32_t index[2] = {kb_load(&k, kb_access(&k, in, 0, all), 0),
+                         kb_load(&k, kb_access(&k, in, 0, row), 0)};
+    for (uint32_t i = 0; i < TABLE_COUNT; i++) {
+        uint8_t dtype = table_named(i).dtype;
+        if (dtype_size(dtype) != dtype_size(index_dtype))
+            continue;
+        uint32_t name = kb_literal(&k, index_dtype, i);
+        uint32_t v = kb_op(&k, OP_lookup, dtype, index[0], name, 0);
+        v = kb_op(&k, OP_sub, 0, v, kb_op(&k, OP_lookup, dtype, index[1], name, 0), 0);
+        kb_store(&k, v, kb_access(&k, kb_buffer(&k, dtype, BUF_OUT), 0, all));
+        count++;
+    }
+    cr_assert_gt(count, 1);
+    struct schedule s = scheduled(&k, t);
+    run_scheduled(&k, &s, &o);
+    kernel_free_body(&k);
+}
+
+Test(emit_pointwise, tables)
+{
+    struct target targets[] = {host_target(), plain_target(true), plain_target(false)};
+    for (uint32_t i = 0; i < 3; i++) {
+        check_tables(DT_i32, &targets[i]);
+        check_tables(DT_i64, &targets[i]);
+    }
 }
 
 // A load that nothing but a rare operand reads: lanes that do not exist read nothing there either.

@@ -187,6 +187,8 @@ Test(kernel, verifier_finds_damage)
     assert_unsound(&k, "relu is no instruction");
     k.inst.at[4].op = OP_not;
     assert_unsound(&k, "not does not take f32");
+    k.inst.at[4].op = OP_lookup;
+    assert_unsound(&k, "names no table");
     k.inst.at[1].aux = 7;
     assert_unsound(&k, "no access 7");
     k.inst.at[1].aux = 1;

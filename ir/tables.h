@@ -1,0 +1,27 @@
+// tables.h: the constant tables that expansions look up (OP_lookup). A row of theirs in a body is a
+// literal; what an emitter makes of it (a register that is permuted, memory) is its own business.
+#ifndef FUSEC_IR_TABLES_H
+#define FUSEC_IR_TABLES_H
+
+#include <stdint.h>
+
+// Of the pieces of tanh and erf in f32: the center, then the coefficients, lowest order first.
+enum { PIECE_ORDER = 5, PIECE_TABLES = PIECE_ORDER + 2 };
+
+enum table_name {
+    TABLE_tanh32,
+    TABLE_erf32 = TABLE_tanh32 + PIECE_TABLES,
+    TABLE_erf64 = TABLE_erf32 + PIECE_TABLES, // erf(n h), then erf'(n h)
+    TABLE_COUNT = TABLE_erf64 + 2
+};
+
+struct table {
+    uint8_t dtype;
+    uint32_t size; // entries, a power of two: indices count modulo the size
+    const void *at;
+};
+
+struct table table_named(uint64_t name); // below TABLE_COUNT
+uint64_t table_entry(uint64_t name, uint64_t index);
+
+#endif
