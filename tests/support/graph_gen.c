@@ -106,7 +106,8 @@ static ref
 build(struct gen *s, uint16_t op, const ref *in, uint32_t nin, const int64_t *attr, uint32_t nattr)
 {
     struct diag d = {0};
-    if (op == s->o->swapped_op && op)
+    bool is_bool = nin && graph_node(s->g, in[0])->dtype == DT_bool; // has no sub
+    if (op == s->o->swapped_op && op && !is_bool)
         op = op == OP_add ? OP_sub : OP_add;
     return graph_build(s->g, op, in, nin, attr, nattr,
                        graph_add_origin(s->g, op, "gen", ++s->line), &d);
