@@ -159,7 +159,7 @@ bool kernel_verify(const struct kernel *k, struct diag *d);
 struct schedule {
     uint8_t cls;
     uint8_t vec;        // lanes; 16, or 64 for bodies of 8-bit types only
-    uint8_t unroll;     // vectors in flight per step
+    uint8_t unroll;     // vectors in flight per step; column: rows at once
     uint8_t streaming_store;
     uint8_t prefetch;   // column: rows ahead; pointwise transposed: 1: ask for the next square;
                         // pointwise, split: cache lines ahead; row: the cache (1, 2) that the next row is
@@ -167,11 +167,14 @@ struct schedule {
     uint8_t transpose;  // pointwise: axis + 1 along which some access runs when it is not the last;
                         // contract: 1: m and n (and so a and b) change roles
     uint8_t rows;       // contract: the register tile is rows x (unroll vectors of vec lanes); row:
-                        // rows taken at once, 0: one
+                        // rows taken at once, 0: one; column, lane by lane: vectors at once
     uint8_t pack;       // contract: bits of enum contract_way: what is packed, where sums lie
-    uint8_t edge[2];    // contract: rows and vectors of the last register tiles, 0: as all others
-    uint16_t tile[3];   // column: strip width, rows if few; contract: mc, nc, kc; pointwise transposed: tile
-    int64_t chunk;      // elements of the vector axis per task unit (a multiple of vec)
+    uint8_t edge[2];    // contract: rows and vectors of the last register tiles, 0: as all others;
+                        // column, lane by lane: 1: some chains have not `unroll` rows
+    uint16_t tile[3];   // column: strip width, rows if few, lanes a pass if lane by lane (1 ... 16);
+                        // contract: mc, nc, kc; pointwise transposed: tile
+    int64_t chunk;      // elements of the vector axis per task unit (a multiple of vec); column, lane
+                        // by lane: rows, a power of two of blocks
     int64_t units;      // task units: the range that threads divide among themselves
     int64_t grain;      // least units a thread takes
     int64_t finish_units; // units of the second phase (OVER_P, split); 0 = none

@@ -19,6 +19,9 @@ int64_t schedule_shared_cache(const struct target *t);
 // Elements between the rows of a transposing tile, so that they do not share a set of the caches.
 enum { POINTWISE_TILE_PAD = 16 };
 
+// Columns that a unit of a column kernel's second phase joins; wider strips are multiples of it.
+enum { COLUMN_PIECE = 128 };
+
 // One a class, with the same meaning.
 typedef bool schedule_fn(const struct kernel *k, const struct target *t, struct schedule *s,
                          uint8_t *why);

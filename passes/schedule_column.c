@@ -7,29 +7,16 @@
 // too. Else they are read again: strips whose rows are a line or two would stay in a cache, but
 // cost more in page and cache conflicts than is saved (4096 x 4096 softmax: 16 columns 16 ms, 256
 // columns 8 ms). With several passes hardware prefetchers lose track of the rows; 32 rows ahead is
-// far enough.
-#include "passes/schedule.h"
+// far enough. Kernels of one reduction are scheduled in schedule_column_lanes.c.
+#include "passes/schedule_column.h"
 
 #include "ir/base/size.h"
 #include "ir/expand.h"
+#include "passes/column_factor.h"
 #include "passes/column_keep.h"
 #include "passes/plan.h"
 
-enum { MAX_STRIP = 512, SCRATCH_LIMIT = 256 << 10, KEEP_VECTORS = 4, PREFETCH_ROWS = 32,
-       FEW_INSTS = 400 };
-static const int64_t byte_weight_percent = 270, grain_weight = 160000;
-
-struct column_cost {
-    int64_t insts;            // of the element level, expanded
-    int64_t ops, bytes;       // per element: op costs; bytes of one pass over the loads, and stores
-    int64_t passes;           // stages that read elements
-    int64_t slot_column;      // bytes of accumulators per column, all 16 lanes, greatest stage
-    int64_t array_column;     // bytes of results and row values per column, at most
-    int64_t arrays;
-    int64_t keep_element;     // bytes per element of values kept between stages
-    uint8_t width;
-};
-
+enum { MAX_STRIP = 512, KEEP_VECTORS = 4, PREFETCH_ROWS = 32, FEW_INSTS = 400 };
 static int64_t
 stage_slot(const struct kernel *k, uint8_t stage)
 {
@@ -97,12 +84,15 @@ column_cost(const struct kernel *body)
         c.slot_column = slot > c.slot_column ? slot : c.slot_column;
     }
     count_arrays(&k, &c);
+    bool *factor = xcalloc(k.inst.n, sizeof *factor);
+    c.factor_row = column_factors(&k, factor);
+    xfree(factor);
     kernel_free_body(&k);
     return c;
 }
 
-static int64_t
-slot_count(int64_t rows)
+int64_t
+column_slots(int64_t rows)
 {
     int64_t n = 1;
     for (int64_t blocks = (rows + RED_BLOCK - 1) / RED_BLOCK; blocks > 1; blocks /= 2)
@@ -110,11 +100,19 @@ slot_count(int64_t rows)
     return n;
 }
 
+int64_t
+column_grain(const struct column_cost *c, int64_t elements)
+{
+    static const int64_t byte_weight_percent = 270, grain_weight = 160000;
+    int64_t weight = elements * (c->ops + c->bytes * byte_weight_percent / 100) + 1;
+    return weight < grain_weight ? grain_weight / weight : 1;
+}
+
 static int64_t
 scratch_bytes(const struct column_cost *c, int64_t strip, int64_t rows)
 {
-    return strip * (c->slot_column * slot_count(rows) + c->array_column + rows * c->keep_element) +
-           64 * c->arrays;
+    int64_t column = c->slot_column * column_slots(rows) + c->array_column;
+    return strip * (column + rows * c->keep_element) + 64 * c->arrays;
 }
 
 static int64_t
@@ -127,7 +125,7 @@ choose_strip(const struct column_cost *c, const struct target *t, int64_t vec, i
         strip /= 2;
     int64_t column = scratch_bytes(c, 1, rows) - 64 * c->arrays;
     int64_t most = min64(l1 * 2 / 3 / max64(c->slot_column, 1),
-                         (SCRATCH_LIMIT - 64 * c->arrays) / max64(column, 1));
+                         (COLUMN_SCRATCH - 64 * c->arrays) / max64(column, 1));
     if (most < strip) { // as wide as may be, and as many for each thread
         most = max64(most / vec * vec, vec);
         int64_t n = round_up(max64((columns + most - 1) / most, 1), threads);
@@ -151,7 +149,7 @@ choose_keep(const struct kernel *k, struct column_cost *c, int64_t rows, int64_t
     for (uint32_t i = 1; i < k->inst.n && i < 256; i++)
         allowed[i] = true;
     c->keep_element = column_keep(k, allowed, value);
-    if (rows > SCRATCH_LIMIT || scratch_bytes(c, strip, rows) > SCRATCH_LIMIT)
+    if (rows > COLUMN_SCRATCH || scratch_bytes(c, strip, rows) > COLUMN_SCRATCH)
         c->keep_element = 0;
     for (uint32_t i = 1; i < k->inst.n && i < 256 && c->keep_element; i++)
         if (value[i].kept)
@@ -201,12 +199,17 @@ schedule_column(const struct kernel *k, const struct target *t, struct schedule 
     int64_t rows = kernel_points(k, AXIS_R), columns = k->axis[axis].extent;
     int64_t outer = columns ? kernel_points(k, AXIS_P) / columns : 0;
     *s = (struct schedule){.cls = CLASS_COLUMN, .vec = c.width == 1 ? 64 : 16, .unroll = 4};
+    struct schedule lanes = *s;
+    if (schedule_column_lanes(k, &c, t, &lanes)) {
+        *s = lanes;
+        return true;
+    }
     while (s->unroll > 1 && (s->unroll * c.ops > 32 || s->unroll * RED_LANES > rows))
         s->unroll /= 2;
     choose_keep(k, &c, rows, columns, s);
     int64_t strip = choose_strip(&c, t, s->vec, rows, columns, outer);
     s->scratch_bytes = scratch_bytes(&c, strip, rows);
-    if (s->scratch_bytes > SCRATCH_LIMIT) {
+    if (s->scratch_bytes > COLUMN_SCRATCH) {
         *why = REASON_budget_scratch;
         return false;
     }
@@ -219,7 +222,6 @@ schedule_column(const struct kernel *k, const struct target *t, struct schedule 
     s->tile[0] = (uint16_t)strip;
     s->chunk = strip;
     s->units = outer * ((columns + strip - 1) / strip);
-    int64_t weight = rows * strip * (c.ops + c.bytes * byte_weight_percent / 100) + 1;
-    s->grain = weight < grain_weight ? grain_weight / weight : 1;
+    s->grain = column_grain(&c, rows * strip);
     return true;
 }

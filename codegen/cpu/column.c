@@ -10,7 +10,8 @@
 // and stored once for them. A block's first group starts from the identity instead of what the
 // slot holds; blocks shorter than a group are cleared first.
 //
-// At most 16 rows (`tile[1]`) go another way: column_few.c.
+// At most 16 rows (`tile[1]`) go another way, column_few.c, and kernels of one reduction, which
+// store no elements, yet another: column_lanes.c.
 //
 // Results, and values of the row level that elements need, wait in scratch arrays of one strip.
 // Elements needed again in a later stage are kept in scratch where the schedule says so, else
@@ -33,16 +34,16 @@ array_at(struct emitter *e, const char *base, int64_t byte, const char *index, u
     return emit_ptr(e, bytes_at(e, base, byte), offset, "i8");
 }
 
-static const char *
-load_array(struct column *c, const char *base, int64_t byte, const char *index, uint8_t dtype)
+const char *
+column_load(struct column *c, const char *base, int64_t byte, const char *index, uint8_t dtype)
 {
     return emit_load_raw(c->e, dtype, c->vec, array_at(c->e, base, byte, index, dtype), NULL,
                          dtype_size(dtype));
 }
 
-static void
-store_array(struct column *c, const char *base, int64_t byte, const char *index, uint8_t dtype,
-            const char *value)
+void
+column_store(struct column *c, const char *base, int64_t byte, const char *index, uint8_t dtype,
+             const char *value)
 {
     emit_store_raw(c->e, dtype, c->vec, array_at(c->e, base, byte, index, dtype), value, NULL,
                    dtype_size(dtype));
@@ -107,35 +108,35 @@ read_strip(struct emitter *e, struct emit_scope *s, uint32_t inst, void *user)
                              dtype_size(in->dtype));
     if (in->stage > c->stage || !c->array[inst])
         return NULL;
-    return load_array(c, "%scratch", c->array[inst] - 1, c->local, in->dtype);
+    return column_load(c, "%scratch", c->array[inst] - 1, c->local, in->dtype);
 }
 
 // ---- accumulators
 
-static void
-store_acc(struct column *c, const struct acc *a, const char *slot, const char *index,
-          struct emit_acc v)
+void
+column_store_acc(struct column *c, const struct acc *a, const char *slot, const char *index,
+                 struct emit_acc v)
 {
     int64_t at = c->acc_at[a - c->e->kernel.acc.at];
-    store_array(c, slot, at, index, a->dtype, v.value);
+    column_store(c, slot, at, index, a->dtype, v.value);
     if (acc_is_arg(a))
-        store_array(c, slot, at + RED_LANES * c->strip * dtype_size(a->dtype), index, DT_i64,
-                    v.index);
+        column_store(c, slot, at + c->lanes * c->strip * dtype_size(a->dtype), index, DT_i64,
+                     v.index);
 }
 
-static struct emit_acc
-load_acc(struct column *c, const struct acc *a, const char *slot, const char *index)
+struct emit_acc
+column_load_acc(struct column *c, const struct acc *a, const char *slot, const char *index)
 {
     int64_t at = c->acc_at[a - c->e->kernel.acc.at];
-    struct emit_acc v = {.value = load_array(c, slot, at, index, a->dtype)};
+    struct emit_acc v = {.value = column_load(c, slot, at, index, a->dtype)};
     if (acc_is_arg(a))
-        v.index = load_array(c, slot, at + RED_LANES * c->strip * dtype_size(a->dtype), index,
-                             DT_i64);
+        v.index =
+            column_load(c, slot, at + c->lanes * c->strip * dtype_size(a->dtype), index, DT_i64);
     return v;
 }
 
-static const char *
-slot_at(struct column *c, const char *level)
+const char *
+column_slot(struct column *c, const char *level)
 {
     struct emitter *e = c->e;
     const char *byte = emit_mul(e, level, emit_text(e, "%lld", (long long)c->slot_bytes));
@@ -157,7 +158,7 @@ clear_slot(struct column *c, const char *slot)
     struct emit_loop l;
     slot_loop_open(c, &l);
     for (uint32_t i = 0; i < c->nacc; i++)
-        store_acc(c, c->acc[i], slot, l.index, emit_acc_identity(c->e, c->acc[i], c->vec));
+        column_store_acc(c, c->acc[i], slot, l.index, emit_acc_identity(c->e, c->acc[i], c->vec));
     emit_loop_close(c->e, &l, NULL);
 }
 
@@ -170,31 +171,28 @@ fold_slots(struct column *c, const char *top, const char *times)
     emit_loop_open(e, &down, "0", times, "1");
     emit_loop_body(e, &down);
     const char *newer_level = emit_op(e, "sub nsw i64 %s, %s", top, down.index);
-    const char *newer = slot_at(c, newer_level);
-    const char *older = slot_at(c, emit_op(e, "sub nsw i64 %s, 1", newer_level));
+    const char *newer = column_slot(c, newer_level);
+    const char *older = column_slot(c, emit_op(e, "sub nsw i64 %s, 1", newer_level));
     slot_loop_open(c, &l);
     for (uint32_t i = 0; i < c->nacc; i++) {
-        struct emit_acc a = load_acc(c, c->acc[i], older, l.index);
-        struct emit_acc b = load_acc(c, c->acc[i], newer, l.index);
-        store_acc(c, c->acc[i], older, l.index, emit_acc_join(e, c->acc[i], c->vec, a, b));
+        struct emit_acc a = column_load_acc(c, c->acc[i], older, l.index);
+        struct emit_acc b = column_load_acc(c, c->acc[i], newer, l.index);
+        column_store_acc(c, c->acc[i], older, l.index, emit_acc_join(e, c->acc[i], c->vec, a, b));
     }
     emit_loop_close(e, &l, NULL);
     emit_loop_close(e, &down, NULL);
 }
 
-// The 16 lanes of slot 0 joined, to the results' arrays.
 static void
-finish_column(struct column *c, void *arg, const char *mask)
+join_lanes(struct column *c, const char *slot)
 {
-    (void)arg, (void)mask;
     struct emitter *e = c->e;
-    const char *slot = slot_at(c, "0");
     for (uint32_t i = 0; i < c->nacc; i++) {
         const struct acc *a = c->acc[i];
         struct emit_acc lane[RED_LANES];
         for (int64_t l = 0; l < RED_LANES; l++) {
             const char *at = emit_text(e, "%lld", (long long)(l * c->strip));
-            lane[l] = load_acc(c, a, slot, emit_add(e, c->local, at));
+            lane[l] = column_load_acc(c, a, slot, emit_add(e, c->local, at));
         }
         for (uint32_t n = RED_LANES / 2; n >= 1; n /= 2)
             for (uint32_t l = 0; l < n; l++)
@@ -202,10 +200,21 @@ finish_column(struct column *c, void *arg, const char *mask)
         for (uint32_t r = 1; r < e->kernel.inst.n; r++) {
             const struct inst *in = &e->kernel.inst.at[r];
             if (in->op == OP_result && &e->kernel.acc.at[in->aux] == a)
-                store_array(c, "%scratch", c->array[r] - 1, c->local, in->dtype,
-                            emit_acc_result(a, lane[0]));
+                column_store(c, "%scratch", c->array[r] - 1, c->local, in->dtype,
+                             emit_acc_result(a, lane[0]));
         }
     }
+}
+
+void
+column_results(struct column *c, const char *slot)
+{
+    struct emit_loop l;
+    emit_loop_open(c->e, &l, "0", c->width, emit_text(c->e, "%u", c->vec)); // arrays are padded
+    emit_loop_body(c->e, &l);
+    c->local = l.index;
+    join_lanes(c, slot);
+    emit_loop_close(c->e, &l, NULL);
 }
 
 // ---- rows
@@ -301,7 +310,7 @@ emit_elements(struct column *c, void *arg, const char *mask)
     for (uint32_t i = 0; i < c->nacc; i++) {
         const struct acc *a = c->acc[i];
         const char *index = emit_add(e, r->lane_at, c->local);
-        struct emit_acc v = load_acc(c, a, r->slot, index);
+        struct emit_acc v = column_load_acc(c, a, r->slot, index);
         if (r->first)
             v = start_or(c, a, r->first, v);
         for (uint32_t u = 0; u < r->n; u++) {
@@ -310,7 +319,7 @@ emit_elements(struct column *c, void *arg, const char *mask)
                               emit_acc_element(e, a, c->vec, emit_value(e, &s[u], a->value), j,
                                                NULL));
         }
-        store_acc(c, a, r->slot, index, v);
+        column_store_acc(c, a, r->slot, index, v);
     }
     for (uint32_t i = 0; i < k->store.n; i++)
         for (uint32_t u = 0; u < r->n; u++)
@@ -398,7 +407,7 @@ emit_reduction(struct column *c)
     emit_loop_body(e, &l);
     const char *j0 = emit_op(e, "shl nsw i64 %s, 8", l.index);
     const char *j1 = emit_min(e, emit_op(e, "add nsw i64 %s, %u", j0, RED_BLOCK), rows);
-    emit_block(c, slot_at(c, level), j0, j1);
+    emit_block(c, column_slot(c, level), j0, j1);
     const char *done = emit_op(e, "add nsw i64 %s, 1", l.index);
     const char *carries = emit_op(e, "call i64 @llvm.cttz.i64(i64 %s, i1 true)", done);
     fold_slots(c, level, carries);
@@ -406,7 +415,7 @@ emit_reduction(struct column *c)
     emit_loop_close(e, &l, &next);
     const char *top = emit_op(e, "sub nsw i64 %s, 1", level);
     fold_slots(c, top, top);
-    column_each(c, finish_column, NULL);
+    column_results(c, column_slot(c, "0"));
 }
 
 // A stage that only stores elements.
@@ -425,7 +434,7 @@ emit_plain_rows(struct column *c)
 // ---- the row level: stores, and values that elements will read
 
 static void
-emit_row_values(struct column *c, void *arg, const char *mask)
+row_values(struct column *c, void *arg, const char *mask)
 {
     (void)arg;
     struct emitter *e = c->e;
@@ -435,10 +444,10 @@ emit_row_values(struct column *c, void *arg, const char *mask)
         if (c->array[i] && k->inst.at[i].op != OP_result && k->inst.at[i].stage == c->stage) {
             int64_t at = c->array[i] - 1;
             c->array[i] = 0; // not to be read while it is computed
-            store_array(c, "%scratch", at, c->local, k->inst.at[i].dtype, emit_value(e, &s, i));
+            column_store(c, "%scratch", at, c->local, k->inst.at[i].dtype, emit_value(e, &s, i));
             c->array[i] = at + 1;
         }
-    for (uint32_t i = 0; i < k->store.n; i++)
+    for (uint32_t i = 0; i < k->store.n && !c->partial; i++)
         if (k->store.at[i].stage == c->stage && k->store.at[i].level != LEVEL_ELEM)
             emit_store(e, &s, &k->store.at[i], 0);
 }
@@ -456,18 +465,19 @@ stage_has_row_values(const struct column *c)
     return false;
 }
 
+void
+column_stage(struct column *c, uint32_t stage)
+{
+    c->stage = stage;
+    column_accs(c, stage);
+    if (stage_has_row_values(c))
+        column_each(c, row_values, NULL);
+}
+
 static void
 emit_stage(struct column *c, uint32_t stage)
 {
-    const struct kernel *k = &c->e->kernel;
-    c->stage = stage;
-    c->nacc = 0;
-    for (uint32_t i = 0; i < k->acc.n; i++)
-        if (k->acc.at[i].stage == stage)
-            c->acc[c->nacc++] = &k->acc.at[i];
-    column_place_slots(c);
-    if (stage_has_row_values(c))
-        column_each(c, emit_row_values, NULL);
+    column_stage(c, stage);
     if (c->nacc)
         emit_reduction(c);
     else if (stage_stores_elements(c))
@@ -501,15 +511,26 @@ all_aligned(struct column *c)
     return emit_op(e, "icmp eq i64 %s, 0", emit_op(e, "and i64 %s, 63", bits));
 }
 
-static void
-emit_unit(struct column *c, const char *unit)
+int64_t
+column_strips(const struct column *c)
+{
+    return (c->e->kernel.axis[c->axis].extent + c->strip - 1) / c->strip;
+}
+
+const char *
+column_divide(struct emitter *e, const char *i, const char *name, int64_t by, const char **rest)
+{
+    const char *n = emit_named(e, name, by);
+    const char *quotient = emit_op(e, "udiv i64 %s, %s", i, n);
+    *rest = emit_op(e, "sub nsw i64 %s, %s", i, emit_mul(e, quotient, n));
+    return quotient;
+}
+
+void
+column_unit(struct column *c, const char *outer, const char *number)
 {
     struct emitter *e = c->e;
-    const char *strips = emit_named(e, "strips", (e->kernel.axis[c->axis].extent + c->strip - 1) /
-                                                     c->strip);
     const char *strip = emit_text(e, "%lld", (long long)c->strip);
-    const char *outer = emit_op(e, "udiv i64 %s, %s", unit, strips);
-    const char *number = emit_op(e, "sub nsw i64 %s, %s", unit, emit_mul(e, outer, strips));
     const char *at[MAX_AXES];
     emit_decode(e, outer, 0, c->axis, at);
     for (uint32_t i = 0; i < c->axis; i++)
@@ -527,10 +548,12 @@ bool
 cpu_column(struct emitter *e)
 {
     struct column c;
-    if (!column_layout(&c, e))
-        return false;
     e->resolve = e->sched->tile[1] ? NULL : read_strip; // few rows: all is in registers
     e->user = &c;
+    if (e->sched->tile[2])
+        return column_lanes(e);
+    if (!column_layout(&c, e, e->sched->tile[0], RED_LANES, kernel_points(&e->kernel, AXIS_R)))
+        return false;
     emit_function(e, "kernel");
     struct emit_scope all = emit_scope(e, NULL, 1);
     emit_hoist(e, &all, NULL, UINT32_MAX);
@@ -539,7 +562,8 @@ cpu_column(struct emitter *e)
     emit_loop_body(e, &l);
     struct emit_scope unit = emit_scope(e, &all, 1);
     c.unit = &unit;
-    emit_unit(&c, l.index);
+    const char *number, *outer = column_divide(e, l.index, "strips", column_strips(&c), &number);
+    column_unit(&c, outer, number);
     if (e->sched->tile[1])
         column_few(&c);
     for (uint32_t s = 0; s < e->kernel.nstage && !e->sched->tile[1]; s++)

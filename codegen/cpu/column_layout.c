@@ -2,6 +2,7 @@
 //
 //   [ arrays of one strip: results; row values that elements read ] [ slot 0 ] [ slot 1 ] ...
 //   [ element values kept between stages: rows x strip each ]
+//   [ factors of a block of rows (column_lanes.c) ]
 //
 // A slot holds, for each accumulator of the stage at hand, its 16 lanes of one strip (argmax and
 // argmin: values, then positions). Stages use the same slots one after the other. As many slots are
@@ -71,12 +72,17 @@ slot_count(int64_t rows)
 }
 
 void
-column_place_slots(struct column *c)
+column_accs(struct column *c, uint32_t stage)
 {
+    const struct kernel *k = &c->e->kernel;
+    c->nacc = 0;
+    for (uint32_t i = 0; i < k->acc.n; i++)
+        if (k->acc.at[i].stage == stage)
+            c->acc[c->nacc++] = &k->acc.at[i];
     c->slot_bytes = 0;
     for (uint32_t i = 0; i < c->nacc; i++) {
         const struct acc *a = c->acc[i];
-        int64_t lanes = RED_LANES * c->strip;
+        int64_t lanes = c->lanes * c->strip;
         c->acc_at[a - c->e->kernel.acc.at] = c->slot_bytes;
         c->slot_bytes += lanes * (dtype_size(a->dtype) + (acc_is_arg(a) ? 8 : 0));
     }
@@ -90,26 +96,40 @@ place_kept(struct column *c)
     return column_keep(k, c->e->kept, c->keep) * kernel_points(k, AXIS_R) * c->strip;
 }
 
+// Where factors lie, from byte `at` on; returns where they end.
+static int64_t
+place_factors(struct column *c, int64_t at)
+{
+    const struct kernel *k = &c->e->kernel;
+    bool *factor = arena_alloc(&c->e->mem, k->inst.n * sizeof *factor);
+    c->factor = arena_alloc(&c->e->mem, k->inst.n * sizeof *c->factor);
+    if (!c->e->sched->tile[2])
+        return at;
+    column_factors(k, factor);
+    for (uint32_t i = 1; i < k->inst.n; i++)
+        if (factor[i]) {
+            c->factor[i] = 1 + at;
+            at += RED_BLOCK * dtype_size(k->inst.at[i].dtype);
+        }
+    return at;
+}
+
 bool
-column_layout(struct column *c, struct emitter *e)
+column_layout(struct column *c, struct emitter *e, int64_t strip, uint32_t lanes, int64_t rows)
 {
     const struct kernel *k = &e->kernel;
     *c = (struct column){.e = e, .axis = k->naxis - k->nred - 1u, .vec = e->sched->vec,
-                         .unroll = e->sched->unroll, .strip = e->sched->tile[0]};
+                         .unroll = e->sched->unroll, .strip = strip, .lanes = lanes};
     c->array = arena_alloc(&e->mem, k->inst.n * sizeof *c->array);
     c->acc_at = arena_alloc(&e->mem, (k->acc.n + 1) * sizeof *c->acc_at);
     c->acc = arena_alloc(&e->mem, (k->acc.n + 1) * sizeof *c->acc);
     c->slots_at = place_arrays(c);
     int64_t slot = 0;
     for (uint32_t s = 0; s < k->nstage; s++) {
-        c->nacc = 0;
-        for (uint32_t i = 0; i < k->acc.n; i++)
-            if (k->acc.at[i].stage == s)
-                c->acc[c->nacc++] = &k->acc.at[i];
-        column_place_slots(c);
+        column_accs(c, s);
         slot = c->slot_bytes > slot ? c->slot_bytes : slot;
     }
-    c->keep_at = c->slots_at + slot * slot_count(kernel_points(k, AXIS_R));
+    c->keep_at = place_factors(c, c->slots_at + slot * slot_count(rows));
     int64_t kept = place_kept(c), need = c->keep_at + kept;
     if (need > e->sched->scratch_bytes) { // the expanded body holds more than was foreseen
         memset(c->keep, 0, k->inst.n * sizeof *c->keep);

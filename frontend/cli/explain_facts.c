@@ -236,6 +236,8 @@ static void
 column_words(const struct schedule *s, struct str *out)
 {
     str_printf(out, "columns side by side in strips of %u, vectors of %u", s->tile[0], s->vec);
+    if (s->tile[2] && s->tile[2] < RED_LANES)
+        str_printf(out, ", %u of %u lanes a pass", s->tile[2], RED_LANES);
 }
 
 static void

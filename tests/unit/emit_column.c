@@ -12,6 +12,21 @@ scheduled(const struct kernel *k, const struct target *t)
     return s;
 }
 
+// Strips with all rows, all their lanes under way at once.
+static void
+rows_in_order(const struct kernel *k, struct schedule *s)
+{
+    int64_t columns = k->axis[k->naxis - k->nred - 1].extent;
+    s->tile[0] = s->tile[0] > 64 ? 64 : s->tile[0];
+    s->tile[2] = 0;
+    s->edge[0] = 0;
+    s->unroll = 4;
+    s->units = kernel_points(k, AXIS_P) / (columns ? columns : 1) *
+               ((columns + s->tile[0] - 1) / s->tile[0]);
+    s->finish_units = s->shared_scratch_bytes = 0;
+    s->scratch_bytes = 1 << 20;
+}
+
 static void
 run_column_on(struct kernel *k, const char *what, struct target target)
 {
@@ -19,6 +34,8 @@ run_column_on(struct kernel *k, const char *what, struct target target)
     struct schedule s = scheduled(k, &o.target);
     k->cls = CLASS_COLUMN;
     run_scheduled(k, &s, &o);
+    if (s.tile[2])
+        rows_in_order(k, &s);
     // nothing of this changes a bit: fewer rows at once, streaming stores, values computed again
     s.unroll = 1;
     s.prefetch = s.prefetch ? 0 : 3;
@@ -144,6 +161,142 @@ Test(emit_column, few_rows)
         check_reduction(OP_sum, DT_f32, n, 20 + n);
         check_reduction(OP_argmin, n % 2 ? DT_f32 : DT_i16, n, 16);
     }
+}
+
+// ---- lane by lane: any passes, parts, chains and vectors at once give the same bits
+
+struct way {
+    uint16_t strip, lanes;
+    int64_t part;     // rows
+    uint8_t vectors;
+    bool loops;       // no chain written out
+    bool parts;       // with the second phase
+};
+
+static void
+run_way(struct kernel *k, const struct way *w, const struct run_options *o)
+{
+    struct target t = o->target;
+    struct schedule s = scheduled(k, &t);
+    cr_assert(s.tile[2], "%s: not lane by lane", o->what);
+    int64_t columns = k->axis[k->naxis - 2].extent, rows = k->axis[k->naxis - 1].extent;
+    int64_t strips = (columns + w->strip - 1) / w->strip, outer = kernel_points(k, AXIS_P) / columns;
+    int64_t parts = (rows + w->part - 1) / w->part, n = outer * strips;
+    s.tile[0] = w->strip;
+    s.tile[2] = w->lanes;
+    s.chunk = w->part;
+    s.rows = w->vectors;
+    s.unroll = w->loops ? 0 : s.unroll;
+    s.edge[0] |= w->loops;
+    s.scratch_bytes = 4 << 20;
+    s.units = w->parts ? n * (RED_LANES / w->lanes) * parts : n;
+    s.shared_scratch_bytes = w->parts ? s.units * w->lanes * w->strip * 64 : 0;
+    int64_t piece = w->strip < COLUMN_PIECE ? w->strip : COLUMN_PIECE;
+    s.finish_units = w->parts ? outer * ((columns + piece - 1) / piece) : 0;
+    k->cls = CLASS_COLUMN;
+    run_scheduled(k, &s, o);
+}
+
+// sum(abs(c * w - b)), its greatest and where: c of the row (computed), b of the column, an outer
+// axis. Results as f32, f32, i64 times a value of the column.
+static void
+make_product(struct kernel *k, int64_t outer, int64_t rows, int64_t columns, uint8_t dtype)
+{
+    kb_begin(k, (int64_t[]){outer, columns, rows}, 2, 1);
+    uint32_t c = kb_buffer(k, DT_u8, BUF_IN), x = kb_buffer(k, dtype, BUF_IN);
+    uint32_t b = kb_buffer(k, dtype, BUF_IN);
+    uint32_t lx = kb_load(k, kb_access(k, x, 0, (int64_t[]){rows * columns, 1, columns}), 0);
+    uint32_t lc = kb_load(k, kb_access(k, c, 0, (int64_t[]){rows, 0, 1}), 0);
+    uint32_t lb = kb_load(k, kb_access(k, b, 0, (int64_t[]){0, 1, 0}), 0);
+    k->inst.at[lb].level = LEVEL_ROW;
+    uint32_t scaled = kb_op(k, OP_div, 0, kb_op(k, OP_cast, dtype, lc, 0, 0),
+                            kb_literal(k, dtype, 255), 0);
+    uint32_t v = kb_op(k, OP_sub, 0, kb_op(k, OP_mul, 0, scaled, lx, 0), lb, 0);
+    uint32_t s = kb_reduce(k, OP_sum, kb_op(k, OP_abs, 0, v, 0, 0), OVER_R);
+    uint32_t m = kb_reduce(k, OP_argmax, v, OVER_R), r = kb_reduce(k, OP_sum, scaled, OVER_R);
+    uint32_t out[3] = {kb_buffer(k, dtype, BUF_OUT), kb_buffer(k, DT_i64, BUF_OUT),
+                       kb_buffer(k, dtype, BUF_OUT)};
+    const int64_t dense[] = {columns, 1, 0};
+    uint32_t late = kb_op(k, OP_add, 0, s, lb, 0);
+    kb_store(k, late, kb_access(k, out[0], 0, dense));
+    kb_store(k, m, kb_access(k, out[1], 0, dense));
+    kb_store(k, r, kb_access(k, out[2], 0, dense));
+}
+
+static void
+make_sum(struct kernel *k, int64_t outer, int64_t rows, int64_t columns, uint8_t dtype)
+{
+    kb_begin(k, (int64_t[]){outer, columns, rows}, 2, 1);
+    uint32_t x = kb_buffer(k, dtype, BUF_IN);
+    uint32_t v = kb_load(k, kb_access(k, x, 0, (int64_t[]){rows * columns, 1, columns}), 0);
+    uint8_t acc = dtype_is_half(dtype) ? DT_f32 : dtype_table[dtype].acc;
+    v = acc == dtype ? v : kb_op(k, OP_cast, acc, v, 0, 0);
+    uint32_t s = kb_reduce(k, OP_sum, v, OVER_R);
+    kb_store(k, s, kb_access(k, kb_buffer(k, acc, BUF_OUT), 0, (int64_t[]){columns, 1, 0}));
+}
+
+typedef void make_kernel(struct kernel *k, int64_t outer, int64_t rows, int64_t columns,
+                         uint8_t dtype);
+
+static void
+check_ways(make_kernel *make, int64_t outer, int64_t rows, int64_t columns, uint8_t dtype,
+           const struct way *way, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        char what[120];
+        snprintf(what, sizeof what, "%ld x %ld x %ld %s, strip %u, %u lanes, parts of %ld, way %zu",
+                 (long)outer, (long)rows, (long)columns, dtype_name(dtype), way[i].strip,
+                 way[i].lanes, (long)way[i].part, i);
+        struct run_options o = {.target = host_target(), .seed = 5 + i, .what = what};
+        struct kernel k;
+        make(&k, outer, rows, columns, dtype);
+        run_way(&k, &way[i], &o);
+        kernel_free_body(&k);
+    }
+}
+
+Test(emit_column, lanes_any_way)
+{
+    static const struct way way[] = {
+        {128, 16, 4096, 4, false, false}, {16, 16, 4096, 1, false, false},
+        {64, 16, 4096, 2, true, false},   {128, 1, 4096, 4, false, true},
+        {32, 1, 256, 2, false, true},     {256, 2, 512, 1, true, true},
+        {128, 4, 1024, 4, false, true},   {16, 8, 256, 1, true, true},
+        {64, 16, 256, 4, false, true},    {32, 16, 512, 1, false, true},
+    };
+    static const int64_t rows[] = {17, 32, 255, 256, 257, 300, 511, 513, 1040, 2310};
+    static const int64_t columns[] = {1, 15, 16, 17, 130, 259};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int64_t n = columns[i % 6];
+        const struct way *w = &way[i % 2];
+        check_ways(make_sum, 1 + (int64_t)i % 2, rows[i], n, DT_f32, w, 9);
+        check_ways(make_product, 2, rows[i], n, i % 3 ? DT_f32 : DT_f64, w + i % 5, 4);
+    }
+    check_ways(make_sum, 1, 600, 259, DT_u8, way, 10);
+    check_ways(make_sum, 1, 600, 259, DT_bf16, way, 10);
+    check_ways(make_product, 1, 530, 70, DT_f64, way, 10);
+}
+
+// The schedule's own choice where it takes lanes apart: sizes beyond caches that are very small.
+Test(emit_column, lanes_as_scheduled)
+{
+    static const int64_t rows[] = {17, 255, 256, 257, 1030, 4097};
+    static const int64_t columns[] = {1, 15, 16, 17, 1023, 1024, 1025, 5000};
+    for (uint32_t threads = 1; threads <= 3; threads++)
+        for (size_t i = 0; i < 6; i++)
+            for (size_t j = (i + threads) % 3; j < 8; j += 3) {
+                if (rows[i] * columns[j] > 1500000) // the interpreter takes its time
+                    continue;
+                struct target t = host_target();
+                t.units = threads;
+                t.l2 = 16 << 10;
+                struct kernel k;
+                make_sum(&k, 1, rows[i], columns[j], (i + j) % 4 ? DT_f32 : DT_i16);
+                char what[80];
+                snprintf(what, sizeof what, "%ld x %ld, %u threads", (long)rows[i],
+                         (long)columns[j], threads);
+                run_column_on(&k, what, t);
+            }
 }
 
 Test(emit_column, vectors_of_256_and_128_bits)
