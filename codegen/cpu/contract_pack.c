@@ -11,6 +11,8 @@
 
 #include "ir/base/check.h"
 
+#include <string.h>
+
 // PREFETCH: bytes ahead along k; PREFETCH_STEPS: steps of k ahead where the rows of k lie apart.
 enum { MAX_LANES = 64, MAX_VECS = 32, PREFETCH = 256, PREFETCH_STEPS = 8 };
 
@@ -61,19 +63,22 @@ blocks(const struct transpose *s, const char *x, const char *y, const uint32_t *
 }
 
 // Rows r .. r + block - 1: afterwards row r + j holds, in block b, their column b * block + j.
+// Vectors stand for so many columns each of so many rows, at first all of one. Two groups of rows
+// side by side become one: the low and the high halves of their vectors, interleaved, stand for
+// half as many columns of twice as many rows.
 static void
 transpose_in_blocks(struct transpose *s, uint32_t r)
 {
-    const char **v = s->v + r;
-    if (s->t->size == 8) {
-        const char *lo = unpack(s, v[0], v[1], 1, false), *hi = unpack(s, v[0], v[1], 1, true);
-        v[0] = lo, v[1] = hi;
-        return;
-    }
-    const char *a = unpack(s, v[0], v[1], 1, false), *b = unpack(s, v[0], v[1], 1, true);
-    const char *c = unpack(s, v[2], v[3], 1, false), *d = unpack(s, v[2], v[3], 1, true);
-    v[0] = unpack(s, a, c, 2, false), v[1] = unpack(s, a, c, 2, true);
-    v[2] = unpack(s, b, d, 2, false), v[3] = unpack(s, b, d, 2, true);
+    uint32_t block = 16 / s->t->size;
+    for (uint32_t rows = 1; rows < block; rows *= 2)
+        for (uint32_t g = r; g < r + block; g += 2 * rows) {
+            const char *merged[MAX_LANES];
+            for (uint32_t c = 0; c < rows; c++) {
+                merged[2 * c] = unpack(s, s->v[g + c], s->v[g + rows + c], rows, false);
+                merged[2 * c + 1] = unpack(s, s->v[g + c], s->v[g + rows + c], rows, true);
+            }
+            memcpy(s->v + g, merged, 2 * rows * sizeof *merged);
+        }
 }
 
 // Rows j, j + block, …: whole blocks are transposed among them.

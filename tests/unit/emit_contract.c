@@ -196,10 +196,12 @@ Test(contract, dtypes)
 {
     static const uint8_t pair[][2] = {{DT_f64, DT_f64}, {DT_f16, DT_f32}, {DT_bf16, DT_f32},
                                       {DT_i32, DT_i64}, {DT_u8, DT_u64},  {DT_i8, DT_i64},
-                                      {DT_u8, DT_f32}};
-    struct target t = host_target();
+                                      {DT_u8, DT_f32},  {DT_i8, DT_i8},   {DT_u8, DT_u8},
+                                      {DT_i16, DT_i16}, {DT_u16, DT_u16}, {DT_i32, DT_i32}};
+    struct target targets[] = {host_target(), plain_target(true), plain_target(false)};
     for (size_t i = 0; i < sizeof pair / sizeof *pair; i++)
-        for (uint32_t j = 0; j < 4; j++) {
+        for (uint32_t j = 0; j < 12; j++) {
+            struct target t = targets[j / 4];
             struct spec s = {.batch = 2, .m = 21, .k = 34, .n = 39, .from = pair[i][0],
                              .acc = pair[i][1], .ta = j & 1, .tb = j & 2};
             s.scaled = s.from == DT_u8 && s.acc == DT_f32;
