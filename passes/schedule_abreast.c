@@ -1,26 +1,28 @@
-// schedule_abreast.c: parameters of row kernels that take several rows at once (codegen/cpu/abreast.c).
+// schedule_abreast.c: parameters of row kernels that take several rows at once; their loops stand in
+// codegen/cpu/abreast.c.
 //
-// One row after the other, each ends in a tree over 16 lanes, a scalar at a time, and what rows share
-// (the vector of a product of matrix and vector) is loaded and computed for each. Here a task unit is
-// a strip of 16 rows along the last P axis: ROW_ABREAST of them run through R together, and the ends
-// of all 16 are joined by one tree that leaves a row a lane; what follows the reductions is computed
-// for 16 rows at once.
+// One row after the other, each ends in a tree over 16 lanes, a scalar at a time, and what rows
+// share (the vector of a product of matrix and vector) is loaded and computed for each. Here a task
+// unit is a strip of 16 rows along the last P axis: ROW_ABREAST of them run through R together, and
+// the ends of all 16 are joined by one tree that leaves a row a lane; what follows the reductions
+// is computed for 16 rows at once.
 //
-// That is for kernels that reduce once and store nothing per element, with rows enough to fill strips
-// and strips enough for the threads, where rows share something or are short. Elements that do not depend on the last P axis and take more
-// than a load are computed once for many strips, into the thread's scratch (schedule.keep).
+// That is for kernels that reduce once and store nothing per element, with rows enough to fill
+// strips and strips enough for the threads, where rows share something or are short. Elements that
+// do not depend on the last P axis and take more than a load are computed once for many strips,
+// into the thread's scratch (schedule.keep).
 #include "passes/schedule.h"
 #include "passes/schedule_row.h"
 
 #include "ir/base/size.h"
 
 enum {
-    MIN_ROWS = 6,             // of a strip
-    LONG_ROW = 4 * RED_BLOCK, // from here on blocks in flight do as much as rows abreast
-    MAX_PARTIALS = 16,        // accumulators of ROW_ABREAST rows
-    MAX_STRAIGHT = 400,       // weight of rows without a loop
+    MIN_ROWS = 6,              // of a strip
+    LONG_ROW = 4 * RED_BLOCK,  // from here on blocks in flight do as much as rows abreast
+    MAX_PARTIALS = 16,         // accumulators of ROW_ABREAST rows
+    MAX_STRAIGHT = 400,        // weight of rows without a loop
     MAX_SHARED_ROW = 64 << 10, // bytes of scratch
-    SHARE_COST = 2,           // least cost of a value worth keeping
+    SHARE_COST = 2,            // least cost of a value worth keeping
 };
 
 // Elements that are the same for all points of the last P axis.
@@ -100,15 +102,18 @@ keep_shared(const struct kernel *k, const bool *edge, struct schedule *s)
 static bool
 reduces_once(const struct kernel *k)
 {
+    uint32_t n = 0;
     for (uint32_t i = 0; i < k->acc.n; i++) {
         const struct acc *a = &k->acc.at[i];
-        if (a->scope != OVER_R || a->stage || op_gives_position(a->op))
+        n += a->scope == OVER_R;
+        if (a->scope == OVER_R && (a->stage || op_gives_position(a->op)))
             return false;
     }
     for (uint32_t i = 0; i < k->store.n; i++)
-        if (k->store.at[i].level != LEVEL_ROW)
+        if (k->store.at[i].level == LEVEL_ELEM ||
+            (k->store.at[i].level == LEVEL_ONCE && k->acc.n == n))
             return false;
-    return k->acc.n && k->acc.n * ROW_ABREAST <= MAX_PARTIALS;
+    return n && n * ROW_ABREAST <= MAX_PARTIALS;
 }
 
 bool
@@ -133,7 +138,8 @@ schedule_abreast(const struct kernel *k, const struct target *t, struct schedule
     s->units = strips;
     s->grain = ceil_div(grain, RED_LANES);
     s->tile[ROW_TILE_VECTORS] = 0;
-    if (vectors * RED_LANES <= RED_BLOCK && vectors * row_elem_cost(k) * ROW_ABREAST <= MAX_STRAIGHT)
+    if (vectors * RED_LANES <= RED_BLOCK &&
+        vectors * row_elem_cost(k) * ROW_ABREAST <= MAX_STRAIGHT)
         s->tile[ROW_TILE_VECTORS] = (uint16_t)vectors;
     if (rows % RED_LANES == 0)
         s->tile[ROW_TILE_EXTENT] |= ROW_WHOLE_STRIPS;

@@ -21,7 +21,7 @@ enum { ROW_MAX_ACCS = 16 }; // accumulators over R of one stage
 
 // Rows abreast (schedule.rows not 0): a unit is 16 rows of the last P axis, and tile[0] counts the
 // vectors of a row that is written out without a loop. keep: values computed once for many rows.
-// grain: the least rows that a thread takes. False: rows are better taken one by one; s is as it was.
+// grain: the least rows that a thread takes. False: rows are better taken one by one.
 enum { ROW_ABREAST = 4 };
 bool schedule_abreast(const struct kernel *k, const struct target *t, struct schedule *s,
                       int64_t grain);

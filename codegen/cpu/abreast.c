@@ -11,8 +11,8 @@
 //   row 1: b0 b1 ... b15   ->   (and so for each pair of rows)        -> ... -> a b c ... p
 //
 // every step halves a row's lanes and pairs vectors, so that 15 joins and 30 shuffles do what takes
-// 64 and 64 a row at a time; a row ends in the lane of its number, in the order of ir/kernel.h. What
-// follows the reductions is computed for the 16 rows as vectors.
+// 64 and 64 a row at a time; a row ends in the lane of its number, in the order of ir/kernel.h.
+// What follows the reductions is computed for the 16 rows as vectors.
 //
 // In the last strip rows that do not exist are read as the last one, and stored by no lane.
 #include "codegen/cpu/abreast.h"
@@ -20,19 +20,20 @@
 #include "codegen/cpu/stage.h"
 
 struct abreast {
-    struct stages st;         // axes and extents of R
-    uint32_t last, nacc;      // the last P axis; accumulators of a row
-    bool whole;               // no strip is begun only
-    bool *edge;               // per instruction: computed once for all rows
-    int64_t *kept_at;         // per instruction: where in scratch; -1: it is not there
-    bool filling;             // scratch is being written
-    const char *at;           // first element of the vector at hand
-    const char *rows;         // extent of the last P axis
-    const char **shared;      // per instruction: the value of an edge at the vector at hand
+    struct stages st;           // axes and extents of R
+    uint32_t last, nacc;        // the last P axis; accumulators of a row
+    bool whole;                 // no strip is begun only
+    bool *edge;                 // per instruction: computed once for all rows
+    int64_t *kept_at;           // per instruction: where in scratch; -1: it is not there
+    bool filling;               // scratch is being written
+    const char *at;             // first element of the vector at hand
+    const char *rows;           // extent of the last P axis
+    const char **shared;        // per instruction: the value of an edge at the vector at hand
+    uint32_t acc[REDUCE_MAX];   // kernel.acc of a row's accumulators
     uint32_t value[REDUCE_MAX]; // what each accumulator reduces
     struct emit_scope *unit;
     struct emit_scope row[ROW_ABREAST];
-    struct reduce_set set;    // ROW_ABREAST times a row's accumulators
+    struct reduce_set set;        // ROW_ABREAST times a row's accumulators
     const char *part[REDUCE_MAX]; // per accumulator of a row: 16 vectors
 };
 
@@ -50,14 +51,15 @@ resolve(struct emitter *e, struct emit_scope *s, uint32_t inst, void *user)
     struct abreast *a = user;
     if (a->kept_at[inst] < 0 || a->filling || s->lanes != RED_LANES)
         return NULL;
-    return emit_load_raw(e, e->kernel.inst.at[inst].dtype, RED_LANES, scratch_at(a, inst), NULL, 16);
+    return emit_load_raw(e, e->kernel.inst.at[inst].dtype, RED_LANES, scratch_at(a, inst), NULL,
+                         16);
 }
 
 static void
 begin(struct abreast *a, struct emitter *e)
 {
     const struct kernel *k = &e->kernel;
-    *a = (struct abreast){.nacc = k->acc.n};
+    *a = (struct abreast){0};
     stages_begin(&a->st, e);
     a->last = a->st.np - 1;
     a->whole = a->st.extent & ROW_WHOLE_STRIPS;
@@ -72,11 +74,14 @@ begin(struct abreast *a, struct emitter *e)
         a->kept_at[i] = at;
         at += (padded * dtype_size(k->inst.at[i].dtype) + 63) & ~(int64_t)63;
     }
+    for (uint32_t i = 0; i < k->acc.n; i++)
+        if (k->acc.at[i].scope == OVER_R) {
+            a->acc[a->nacc] = i;
+            a->value[a->nacc++] = k->acc.at[i].value;
+        }
     for (uint32_t r = 0; r < ROW_ABREAST; r++)
         for (uint32_t i = 0; i < a->nacc; i++)
-            reduce_add(&a->set, &k->acc.at[i]);
-    for (uint32_t i = 0; i < a->nacc; i++)
-        a->value[i] = k->acc.at[i].value;
+            reduce_add(&a->set, &k->acc.at[a->acc[i]]);
     e->resolve = resolve;
     e->user = a;
 }
@@ -187,8 +192,7 @@ static const char *
 part_at(struct abreast *a, uint32_t acc, const char *row)
 {
     struct emitter *e = a->st.e;
-    return emit_ptr(e, a->part[acc], row,
-                    emit_memory_type(e, e->kernel.acc.at[acc].dtype, RED_LANES));
+    return emit_ptr(e, a->part[acc], row, emit_memory_type(e, a->set.acc[acc]->dtype, RED_LANES));
 }
 
 // The strip that begins at row `first`, of which `left` rows exist: its partial results to memory.
@@ -196,7 +200,6 @@ static void
 run_strip(struct abreast *a, const char *first, const char *left)
 {
     struct emitter *e = a->st.e;
-    const struct kernel *k = &e->kernel;
     const char *strip = emit_text(e, "%d", RED_LANES);
     struct emit_loop l;
     emit_loop_open(e, &l, "0", a->whole ? strip : emit_min(e, left, strip),
@@ -214,7 +217,7 @@ run_strip(struct abreast *a, const char *first, const char *left)
     run(a, p);
     for (uint32_t r = 0; r < ROW_ABREAST; r++)
         for (uint32_t i = 0; i < a->nacc; i++)
-            emit_store_raw(e, k->acc.at[i].dtype, RED_LANES,
+            emit_store_raw(e, a->set.acc[i]->dtype, RED_LANES,
                            part_at(a, i, emit_add(e, l.index, emit_text(e, "%u", r))),
                            p[r * a->nacc + i].value, NULL, 16);
     emit_loop_close(e, &l, NULL);
@@ -238,7 +241,7 @@ static const char *
 join_rows(struct abreast *a, uint32_t acc)
 {
     struct emitter *e = a->st.e;
-    const struct acc *x = &e->kernel.acc.at[acc];
+    const struct acc *x = a->set.acc[acc];
     struct emit_acc v[RED_LANES];
     for (uint32_t r = 0; r < RED_LANES; r++)
         v[r] = (struct emit_acc){.value = emit_load_raw(e, x->dtype, RED_LANES,
@@ -254,18 +257,18 @@ join_rows(struct abreast *a, uint32_t acc)
     return v[0].value;
 }
 
+// flat: the number of row first.
 static void
-finish_strip(struct abreast *a, const char *first, const char *left)
+finish_strip(struct abreast *a, const char *first, const char *left, const char *flat)
 {
     struct emitter *e = a->st.e;
-    const struct kernel *k = &e->kernel;
     struct emit_scope s = emit_scope(e, a->unit, RED_LANES);
     s.mask = a->whole ? NULL : emit_tail_mask(e, RED_LANES, left);
     emit_bind(&s, a->last, EMIT_LANES, first);
     for (uint32_t i = 0; i < a->nacc; i++)
-        stages_result(&a->st, &s, i, join_rows(a, i));
-    for (uint32_t i = 0; i < k->store.n; i++)
-        emit_store(e, &s, &k->store.at[i], 0);
+        stages_result(&a->st, &s, a->acc[i], join_rows(a, i));
+    for (uint32_t stage = 0; stage < e->kernel.nstage; stage++)
+        stages_row(&a->st, &s, stage, flat);
 }
 
 // ---- units
@@ -307,8 +310,7 @@ cpu_row_abreast(struct emitter *e)
     a.rows = emit_extent(e, a.last);
     for (uint32_t i = 0; i < a.nacc; i++)
         a.part[i] = emit_entry_op(e, "alloca %s, i64 %d, align 64",
-                                  emit_memory_type(e, e->kernel.acc.at[i].dtype, RED_LANES),
-                                  RED_LANES);
+                                  emit_memory_type(e, a.set.acc[i]->dtype, RED_LANES), RED_LANES);
     struct emit_scope once = emit_scope(e, NULL, 1);
     a.unit = &once;
     bool keeps = keeps_any(&a);
@@ -329,9 +331,16 @@ cpu_row_abreast(struct emitter *e)
     const char *first = emit_mul(e, strip, emit_text(e, "%d", RED_LANES));
     const char *left = emit_op(e, "sub i64 %s, %s", a.rows, first);
     run_strip(&a, first, left);
-    finish_strip(&a, first, left);
+    const char *rows_before = emit_mul(e, outer, a.rows);
+    finish_strip(&a, first, left, emit_add(e, rows_before, first));
     emit_loop_close(e, &l, &outer);
     emit_function_end(e);
+    if (e->sched->finish_units) {
+        emit_function(e, "kernel_finish");
+        stages_function(&a.st);
+        stages_finish(&a.st);
+        emit_function_end(e);
+    }
     xfree(a.edge);
     return true;
 }

@@ -326,8 +326,8 @@ emit_shuffle(struct emitter *e, uint8_t dtype, uint32_t lanes, const char *a, co
     struct str s = {0};
     for (uint32_t i = 0; i < lanes; i++)
         str_printf(&s, "%si32 %u", i ? ", " : "", lane[i]);
-    const char *r = emit_op(e, "shufflevector <%u x %s> %s, <%u x %s> %s, <%u x i32> <%s>", lanes, t,
-                            a, lanes, t, b, lanes, str_text(&s));
+    const char *r = emit_op(e, "shufflevector <%u x %s> %s, <%u x %s> %s, <%u x i32> <%s>", lanes,
+                            t, a, lanes, t, b, lanes, str_text(&s));
     str_free(&s);
     return r;
 }

@@ -463,8 +463,8 @@ stages_row(struct stages *st, struct emit_scope *row, uint32_t stage, const char
     for (uint32_t i = 0; i < k->acc.n; i++) {
         const struct acc *acc = &k->acc.at[i];
         if (acc->scope == OVER_P && acc->stage == stage)
-            emit_store_raw(e, acc->dtype, 1, shared_at(st, i, index),
-                           emit_value(e, row, acc->value), NULL, dtype_size(acc->dtype));
+            emit_store_raw(e, acc->dtype, row->lanes, shared_at(st, i, index),
+                           emit_value(e, row, acc->value), row->mask, dtype_size(acc->dtype));
     }
 }
 

@@ -44,7 +44,7 @@ void stages_bind(struct stages *st, struct emit_scope *s, const char *j);
 void stages_result(struct stages *st, struct emit_scope *row, uint32_t acc, const char *v);
 // What belongs to a point of P, once the results of earlier stages are known: its ROW instructions,
 // ROW stores of this stage, and ROW values that accumulators over P need, which go to
-// shared, at index.
+// shared, at index. row has one lane, or one for each of several neighbours from there on.
 void stages_row(struct stages *st, struct emit_scope *row, uint32_t stage, const char *index);
 
 // The end of kernel_finish: reduces the array of each accumulator over P, computes and stores what

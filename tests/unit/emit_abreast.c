@@ -5,10 +5,14 @@
 
 #include "passes/schedule_row.h"
 
-static const int64_t extents[] = {1,  2,  5,  8,   15,  16,  17,  31,  32,  33,   64,   65,   100,
-                                  240, 255, 256, 257, 300, 511, 784, 1023, 1024, 1025, 4096, 5000};
+static const int64_t extents[] = {1,   2,   5,    8,    15,   16,   17,  31,  32,
+                                  33,  64,  65,   100,  240,  255,  256, 257, 300,
+                                  511, 784, 1023, 1024, 1025, 4096, 5000};
 static const int64_t row_counts[] = {6, 7, 15, 16, 17, 20, 32, 37, 48};
-enum { NEXTENTS = sizeof extents / sizeof *extents, NROWS = sizeof row_counts / sizeof *row_counts };
+enum {
+    NEXTENTS = sizeof extents / sizeof *extents,
+    NROWS = sizeof row_counts / sizeof *row_counts
+};
 
 static void
 fill(const struct kernel *k, uint32_t b, char *at, int64_t n, uint64_t *seed)
@@ -22,8 +26,8 @@ fill(const struct kernel *k, uint32_t b, char *at, int64_t n, uint64_t *seed)
         else if (dtype_is_float(dtype))
             bits = scalar_from_double(dtype, x);
         else
-            bits = dtype == DT_bool ? (r & 7) != 0
-                                    : scalar_from_int(dtype, (int64_t)(r % 999) - 400);
+            bits =
+                dtype == DT_bool ? (r & 7) != 0 : scalar_from_int(dtype, (int64_t)(r % 999) - 400);
         scalar_store(dtype, at + i * dtype_size(dtype), bits);
     }
 }
@@ -60,7 +64,8 @@ static void
 check(struct kernel *k, const char *what, int i, bool want)
 {
     struct run_options o = {.target = i % 5 == 4 ? plain_target(true) : host_target(),
-                            .seed = (uint64_t)i, .fill = fill};
+                            .seed = (uint64_t)i,
+                            .fill = fill};
     o.target.units = want ? 1 : 2; // strips enough for its threads
     char words[100];
     snprintf(words, sizeof words, "%s, %lld rows of %lld, setup %d", what,
@@ -86,7 +91,7 @@ struct problem {
     int64_t outer, rows, n; // outer 0: no such axis
     uint8_t x, w;           // dtypes of the vector and the matrix
     uint16_t op;
-    bool dear;              // the vector is computed of two arrays
+    bool dear; // the vector is computed of two arrays
 };
 
 // Per outer point: out[row] = relu(reduce over r of x[r] w[row, r] + bias[row]), rows of w padded.
@@ -132,9 +137,18 @@ sweep(struct problem z, const char *what)
         }
 }
 
-Test(emit_abreast, f32) { sweep((struct problem){.x = DT_f32, .w = DT_f32, .op = OP_sum}, "f32"); }
-Test(emit_abreast, f64) { sweep((struct problem){.x = DT_f64, .w = DT_f64, .op = OP_sum}, "f64"); }
-Test(emit_abreast, i32) { sweep((struct problem){.x = DT_i32, .w = DT_i32, .op = OP_sum}, "i32"); }
+Test(emit_abreast, f32)
+{
+    sweep((struct problem){.x = DT_f32, .w = DT_f32, .op = OP_sum}, "f32");
+}
+Test(emit_abreast, f64)
+{
+    sweep((struct problem){.x = DT_f64, .w = DT_f64, .op = OP_sum}, "f64");
+}
+Test(emit_abreast, i32)
+{
+    sweep((struct problem){.x = DT_i32, .w = DT_i32, .op = OP_sum}, "i32");
+}
 Test(emit_abreast, most)
 {
     sweep((struct problem){.x = DT_f32, .w = DT_f32, .op = OP_max_reduce}, "max");
@@ -163,14 +177,38 @@ Test(emit_abreast, two_accumulators)
         uint32_t ax = kb_access(&k, kb_buffer(&k, DT_f64, BUF_IN), 0, (int64_t[]){0, 1});
         uint32_t aw = kb_access(&k, kb_buffer(&k, DT_f32, BUF_IN), 0, (int64_t[]){n, 1});
         uint32_t most_to = kb_access(&k, kb_buffer(&k, DT_f32, BUF_OUT), 0, (int64_t[]){1, 0});
-        uint32_t to = kb_access(&k, kb_buffer(&k, DT_f64, BUF_OUT), 2 * rows - 2,
-                                (int64_t[]){-2, 0});
+        uint32_t to =
+            kb_access(&k, kb_buffer(&k, DT_f64, BUF_OUT), 2 * rows - 2, (int64_t[]){-2, 0});
         uint32_t w = kb_load(&k, aw, 0), x = kb_load(&k, ax, 0);
         uint32_t most = kb_reduce(&k, OP_max_reduce, w, OVER_R);
         uint32_t sum = kb_reduce(&k, OP_sum, x, OVER_R);
         kb_store(&k, most, most_to);
         kb_store(&k, kb_op(&k, OP_add, 0, sum, kb_op(&k, OP_cast, DT_f64, most, 0, 0), 0), to);
         check(&k, "two", i, true);
+    }
+}
+
+// Row values go on into accumulators over all rows, as the largest of some logits and their sum.
+Test(emit_abreast, over_rows)
+{
+    for (int i = 0; i < NEXTENTS; i++) {
+        int64_t n = extents[i], rows = row_counts[i % NROWS], outer = 1 + i % 3;
+        struct kernel k;
+        kb_begin(&k, (int64_t[]){outer, rows, n}, 2, 1);
+        uint32_t ax = kb_access(&k, kb_buffer(&k, DT_f32, BUF_IN), 0, (int64_t[]){n, 0, 1});
+        uint32_t aw = kb_access(&k, kb_buffer(&k, DT_f32, BUF_IN), 0, (int64_t[]){0, n, 1});
+        uint32_t to = kb_access(&k, kb_buffer(&k, DT_f32, BUF_OUT), 0, (int64_t[]){rows, 1, 0});
+        uint32_t at = kb_access(&k, kb_buffer(&k, DT_i64, BUF_OUT), 0, (int64_t[]){0, 0, 0});
+        uint32_t all = kb_access(&k, kb_buffer(&k, DT_f32, BUF_OUT), 0, (int64_t[]){0, 0, 0});
+        uint32_t p = kb_op(&k, OP_mul, 0, kb_load(&k, ax, 0), kb_load(&k, aw, 0), 0);
+        uint32_t v = kb_op(&k, OP_exp, 0, kb_reduce(&k, OP_sum, p, OVER_R), 0, 0);
+        uint32_t most = kb_reduce(&k, OP_argmax, v, OVER_P), sum = kb_reduce(&k, OP_sum, v, OVER_P);
+        k.inst.at[most].stage = k.inst.at[sum].stage = k.inst.at[v].stage;
+        k.nstage = (uint8_t)(k.inst.at[v].stage + 1);
+        kb_store(&k, v, to);
+        kb_store(&k, most, at);
+        kb_store(&k, sum, all);
+        check(&k, "over rows", i, true);
     }
 }
 
