@@ -6,7 +6,8 @@
 // positions are taken from it; with `strict` after every op. Afterwards arithmetic on half types
 // does not occur: only inputs, casts, views and outputs have them.
 //
-// The pass keeps, per source node, the f32 value; a rounded f16 value in hand is the node itself.
+// The pass keeps, per source node, the f32 value; a rounded f16 value in hand is the node itself. A
+// view of one is taken of the half value, so that rounding what it shows finds it rounded already.
 #include "passes/pass.h"
 
 // The operand's value in its own dtype: a half type rounded.
@@ -26,6 +27,20 @@ wants_rounded(uint16_t op)
     default:
         return op == OP_cast || op == OP_matmul || op == OP_any || op == OP_all;
     }
+}
+
+// The view r of v, a half value widened; 0: it is none.
+static ref
+view_of_widened(struct pass *p, ref r, ref v)
+{
+    const struct node *n = graph_node(p->src, r), *x = graph_node(p->dst, v);
+    if (!op_is(n->op, OPK_VIEW) || n->nin != 1 || n->op == OP_pad || x->op != OP_cast)
+        return (ref){0};
+    ref half = x->in[0];
+    if (graph_node(p->dst, half)->dtype != n->dtype)
+        return (ref){0};
+    const struct attr *a = &p->src->attrs.at[n->attr];
+    return pass_cast(p, pass_op(p, n->op, &half, 1, a->v, a->n), DT_f32);
 }
 
 static ref
@@ -55,7 +70,7 @@ rewrite(struct pass *p, ref r)
             v = pass_cast(p, rounded(p, src), DT_f32);
         vec_push(&in, v);
     }
-    ref out;
+    ref out = in.n == 1 ? view_of_widened(p, r, in.at[0]) : (ref){0};
     if (n->op == OP_cast) {
         out = pass_cast(p, in.at[0], n->dtype);
     } else if (n->op == OP_pad) { // its value is a scalar of the node's dtype
@@ -64,7 +79,7 @@ rewrite(struct pass *p, ref r)
         v[2 * rank + 2] = (int64_t)scalar_from_double(
             DT_f32, scalar_to_double(n->dtype, (uint64_t)v[2 * rank + 2]));
         out = pass_op(p, n->op, in.at, in.n, v, a->n);
-    } else {
+    } else if (!out.i) {
         out = pass_op(p, n->op, in.at, in.n, a->v, a->n);
     }
     vec_free(&in);
