@@ -135,34 +135,73 @@ cut_cone(struct chooser *c, uint32_t node)
     }
 }
 
-// Contractions read an operand many times: what costs more than a few operations is stored.
+// What is read many times is stored where it costs more than a few operations.
+static void
+store_if_dear(struct chooser *c, uint32_t in)
+{
+    uint32_t cost = 0;
+    if (ends_cone(c, in))
+        return;
+    c->stamp++;
+    c->stack.n = 0;
+    vec_push(&c->stack, in);
+    bool dear = false;
+    while (c->stack.n && !dear) {
+        uint32_t i = c->stack.at[--c->stack.n];
+        if (c->mark[i] == c->stamp || ends_cone(c, i))
+            continue;
+        c->mark[i] = c->stamp;
+        const struct node *m = &c->f->g->node.at[i];
+        cost += op_table[m->op].cost;
+        dear = op_is(m->op, OPK_INDEX) || m->op == OP_concat || cost > PROLOGUE_COST;
+        for (uint32_t k = 0; k < m->nin; k++)
+            vec_push(&c->stack, node_in(c->f->g, m, k).i);
+    }
+    if (dear)
+        add_hero(c->f, (ref){in}, HERO_STORE, REASON_recompute);
+}
+
+// Contractions read their operands many times.
 static void
 store_dear_operands(struct chooser *c, const struct node *n)
 {
-    for (uint32_t x = 0; x < 2; x++) {
-        uint32_t in = n->in[x].i, cost = 0;
-        if (ends_cone(c, in))
-            continue;
-        c->stamp++;
-        c->stack.n = 0;
-        vec_push(&c->stack, in);
-        bool dear = false;
-        while (c->stack.n) {
-            uint32_t i = c->stack.at[--c->stack.n];
-            if (c->mark[i] == c->stamp || ends_cone(c, i))
-                continue;
-            c->mark[i] = c->stamp;
-            const struct node *m = &c->f->g->node.at[i];
-            cost += op_table[m->op].cost;
-            dear |= op_is(m->op, OPK_INDEX) || m->op == OP_concat || cost > PROLOGUE_COST;
-            if (dear)
-                break;
-            for (uint32_t k = 0; k < m->nin; k++)
-                vec_push(&c->stack, node_in(c->f->g, m, k).i);
-        }
-        if (dear)
-            add_hero(c->f, (ref){in}, HERO_STORE, REASON_recompute);
+    store_if_dear(c, n->in[0].i);
+    store_if_dear(c, n->in[1].i);
+}
+
+// Whether operand in of an elementwise op, whose result is summed to shape out, is the same at
+// several kept points, and has a value for each reduced one: as the vector of a product with a
+// matrix.
+static bool
+repeats_along_kept(const struct graph *g, ref product, ref in, const struct shape *out)
+{
+    const struct shape *all = graph_shape(g, product), *s = graph_shape(g, in);
+    bool repeats = false;
+    for (uint32_t d = 0; d < all->rank; d++) {
+        uint32_t before = (uint32_t)all->rank - s->rank;
+        int64_t n = dim_of(g, all, d), own = d < before ? 1 : dim_of(g, s, d - before);
+        bool reduced = n != dim_of(g, out, d);
+        if (reduced && own != n)
+            return false;
+        repeats |= !reduced && own != n;
     }
+    return repeats;
+}
+
+// A sum of products: a factor that many sums share is computed for each of them.
+static void
+store_dear_factors(struct chooser *c, ref sum)
+{
+    const struct graph *g = c->f->g;
+    ref product = graph_in(g, sum, 0);
+    while (graph_node(g, product)->op == OP_cast && !ends_cone(c, product.i))
+        product = graph_in(g, product, 0);
+    const struct node *n = graph_node(g, product);
+    if (n->op != OP_mul || ends_cone(c, product.i))
+        return;
+    for (uint32_t x = 0; x < 2; x++)
+        if (repeats_along_kept(g, product, n->in[x], graph_shape(g, sum)))
+            store_if_dear(c, n->in[x].i);
 }
 
 // The last of the pointwise ops that follow a contraction one by one: what is stored instead of the
@@ -337,6 +376,8 @@ choose_heroes(struct fuser *f)
             continue;
         if (n->op == OP_matmul)
             store_dear_operands(&c, n);
+        if (n->op == OP_sum)
+            store_dear_factors(&c, (ref){i});
         cut_cone(&c, i);
         if (n->op == OP_matmul)
             c.ends_epilogue[epilogue_end(&c, i).i] = true;
