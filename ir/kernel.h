@@ -169,6 +169,7 @@ struct schedule {
     uint8_t rows;       // contract: the register tile is rows x (unroll vectors of vec lanes); row:
                         // rows taken at once, 0: one; column, lane by lane: vectors at once
     uint8_t pack;       // contract: bits of enum contract_way: what is packed, where sums lie
+    uint8_t overlap;    // row: bit s: stage s runs in one loop with such stages of other rows
     uint8_t edge[2];    // contract: rows and vectors of the last register tiles, 0: as all others;
                         // column, lane by lane: 1: some chains have not `unroll` rows
     uint16_t tile[3];   // column: strip width, rows if few, lanes a pass if lane by lane (1 ... 16);

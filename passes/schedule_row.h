@@ -17,6 +17,7 @@ enum row_extent {
     ROW_WHOLE_STRIPS = 4, // rows abreast: the last P axis, a multiple of 16
 };
 uint16_t row_extent_flags(int64_t points);
+enum { ROW_MAX_OVERLAP = 8 }; // stages of a kernel whose rows overlap (struct schedule's overlap)
 enum { ROW_MAX_ACCS = 16 }; // accumulators over R of one stage
 
 // Rows abreast (schedule.rows not 0): a unit is 16 rows of the last P axis, and tile[0] counts the

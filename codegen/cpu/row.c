@@ -6,11 +6,12 @@
 //
 // Accumulators over P: each unit leaves its value in args->shared, at its row's number;
 // kernel_finish reduces that array in the fixed order, whichever thread computed what.
-#include "codegen/cpu/abreast.h"
-#include "codegen/cpu/stage.h"
+#include "codegen/cpu/row.h"
 
-static void
-bind_row(struct stages *st, struct emit_scope *row, const char *flat)
+#include "codegen/cpu/abreast.h"
+
+void
+row_bind(struct stages *st, struct emit_scope *row, const char *flat)
 {
     const char *index[MAX_AXES] = {flat};
     if (st->np > 1)
@@ -58,6 +59,21 @@ row_unrolled(struct stages *st, struct emit_scope *row, const char *index, const
     }
 }
 
+static void
+row_by_row(struct stages *st, uint32_t vectors, const char *last_mask)
+{
+    struct emit_loop l;
+    emit_loop_open(st->e, &l, "%begin", "%end", "1");
+    emit_loop_body(st->e, &l);
+    struct emit_scope row = emit_scope(st->e, NULL, 1);
+    row_bind(st, &row, l.index);
+    if (vectors)
+        row_unrolled(st, &row, l.index, last_mask);
+    else
+        row_loops(st, &row, l.index);
+    emit_loop_close(st->e, &l, NULL);
+}
+
 static bool
 has_over_p(const struct kernel *k)
 {
@@ -103,16 +119,10 @@ cpu_row(struct emitter *e)
     if (vectors && !(st.extent & ROW_NO_TAIL))
         mask = emit_tail_mask(e, RED_LANES,
                               emit_add(e, st.n, emit_text(e, "-%u", (vectors - 1) * RED_LANES)));
-    struct emit_loop l;
-    emit_loop_open(e, &l, "%begin", "%end", "1");
-    emit_loop_body(e, &l);
-    struct emit_scope row = emit_scope(e, NULL, 1);
-    bind_row(&st, &row, l.index);
-    if (vectors)
-        row_unrolled(&st, &row, l.index, mask);
+    if (e->sched->overlap)
+        row_overlap(&st);
     else
-        row_loops(&st, &row, l.index);
-    emit_loop_close(e, &l, NULL);
+        row_by_row(&st, vectors, mask);
     if (e->sched->streaming_store)
         emit_line(e, "call void @llvm.x86.sse.sfence()");
     emit_function_end(e);

@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-enum { MAX_WIDE_WEIGHT = 3, MAX_WIDE_SLOW_WEIGHT = 8, MAX_WIDE_ACCS = 4 };
+enum { MAX_WIDE_WEIGHT = 3, MAX_WIDE_SLOW_WEIGHT = 8, MAX_WIDE_ACCS = 4, MERGED_AHEAD = 4096 };
 
 static bool
 is_kept_elem(const struct emitter *e, uint32_t inst)
@@ -122,27 +122,36 @@ stages_bind(struct stages *st, struct emit_scope *s, const char *j)
     }
 }
 
-// Instructions that one vector of this stage computes (not those read back, or done once a row).
+// What one vector of a stage computes or reads (ELEM values only).
+static void
+mark_needed(const struct stages *st, uint32_t stage, bool *need)
+{
+    const struct kernel *k = &st->e->kernel;
+    for (uint32_t i = 0; i < k->acc.n; i++)
+        if (k->acc.at[i].scope == OVER_R && k->acc.at[i].stage == stage)
+            need[k->acc.at[i].value] = true;
+    for (uint32_t i = 0; i < k->store.n; i++)
+        if (k->store.at[i].level == LEVEL_ELEM && k->store.at[i].stage == stage)
+            need[k->store.at[i].value] = true;
+    for (uint32_t i = k->inst.n; i-- > 1;) {
+        const struct inst *in = &k->inst.at[i];
+        need[i] |= st->kept_at[i] >= 0 && in->stage == stage;
+        need[i] &= in->level == LEVEL_ELEM;
+        if (need[i] && (st->kept_at[i] < 0 || in->stage == stage))
+            need[in->a] = need[in->b] = need[in->c] = true;
+    }
+    need[0] = false;
+}
+
+// Instructions that one vector of this stage computes (not those done once a row).
 static uint32_t
 stage_weight(const struct stages *st)
 {
-    const struct kernel *k = &st->e->kernel;
-    bool *need = xcalloc(k->inst.n, sizeof *need);
-    for (uint32_t i = 0; i < st->set.n; i++)
-        need[st->set.acc[i]->value] = true;
-    for (uint32_t i = 0; i < k->store.n; i++)
-        if (k->store.at[i].level == LEVEL_ELEM && k->store.at[i].stage == st->stage)
-            need[k->store.at[i].value] = true;
     uint32_t n = 0;
-    for (uint32_t i = k->inst.n; i-- > 1;) {
-        const struct inst *in = &k->inst.at[i];
-        need[i] |= st->kept_at[i] >= 0 && in->stage == st->stage;
-        if (!need[i] || in->level != LEVEL_ELEM)
-            continue;
-        n++;
-        if (st->kept_at[i] < 0 || in->stage == st->stage)
-            need[in->a] = need[in->b] = need[in->c] = true;
-    }
+    bool *need = xcalloc(st->e->kernel.inst.n, sizeof *need);
+    mark_needed(st, st->stage, need);
+    for (uint32_t i = 1; i < st->e->kernel.inst.n; i++)
+        n += need[i];
     xfree(need);
     return n;
 }
@@ -171,6 +180,8 @@ sinks(struct stages *st, struct emit_scope *s, const struct emit_acc *in, struct
     struct emitter *e = st->e;
     const struct kernel *k = &e->kernel;
     for (uint32_t i = 0; i < st->set.n; i++) {
+        if (st->set.acc[i]->stage != st->stage)
+            continue;
         const char *x = emit_value(e, s, st->set.acc[i]->value);
         out[i] = reduce_step(e, &st->set, i, in[i], x, st->at, s->mask);
     }
@@ -243,6 +254,26 @@ prefetch_along(struct stages *st, struct emit_scope *s)
     }
 }
 
+// Of what a stage is the first to read: where memory is read for the first time, MERGED_AHEAD bytes
+// on, across the ends of rows.
+static void
+merged_requests(struct stages *st, struct emit_scope *s, const bool *first)
+{
+    struct emitter *e = st->e;
+    const struct kernel *k = &e->kernel;
+    for (uint32_t i = 1; i < k->inst.n; i++) {
+        const struct inst *in = &k->inst.at[i];
+        if (!first[i] || in->op != OP_load || in->a)
+            continue;
+        const struct access *x = &k->access.at[in->aux];
+        if (!x->stride[st->np - 1] || x->stride[k->naxis - 1] != 1)
+            continue;
+        for (uint32_t at = 0; at < RED_LANES * dtype_size(in->dtype); at += 64)
+            emit_prefetch(e, emit_ptr(e, emit_address(e, s, in->aux),
+                                      emit_text(e, "%u", MERGED_AHEAD + at), "i8"), 2);
+    }
+}
+
 static void
 vector_at(struct stages *st, const char *j, const char *mask, const struct emit_acc *in,
           struct emit_acc *out, uint32_t store_flags)
@@ -270,20 +301,28 @@ point(struct emitter *e, const char *j, const char *mask, const struct emit_acc 
 
 // ---- stages
 
-// Fills in st->set and st->acc; true when the stage has something to do per element.
+// Fills in st->set and st->acc with the accumulators of stages (bit s: stage s).
+static void
+collect_accs(struct stages *st, uint32_t stages)
+{
+    const struct kernel *k = &st->e->kernel;
+    st->set = (struct reduce_set){0};
+    for (uint32_t i = 0; i < k->acc.n; i++) {
+        if (k->acc.at[i].scope != OVER_R || !(stages >> k->acc.at[i].stage & 1))
+            continue;
+        st->acc[st->set.n] = i;
+        reduce_add(&st->set, &k->acc.at[i]);
+    }
+}
+
+// The same for one stage; true when it has something to do per element.
 static bool
 collect(struct stages *st, uint32_t stage)
 {
     const struct kernel *k = &st->e->kernel;
     st->stage = stage;
     st->strand = 0;
-    st->set = (struct reduce_set){0};
-    for (uint32_t i = 0; i < k->acc.n; i++) {
-        if (k->acc.at[i].scope != OVER_R || k->acc.at[i].stage != stage)
-            continue;
-        st->acc[st->set.n] = i;
-        reduce_add(&st->set, &k->acc.at[i]);
-    }
+    collect_accs(st, 1u << stage);
     bool work = st->set.n > 0;
     for (uint32_t i = 0; i < k->store.n; i++)
         work |= k->store.at[i].level == LEVEL_ELEM && k->store.at[i].stage == stage;
@@ -336,17 +375,16 @@ run_plain(struct stages *st, const char *from, const char *to, uint32_t store_fl
     emit_endif(e, end);
 }
 
-// i1: every ELEM store of this stage goes to whole aligned vectors.
-static const char *
-stores_aligned(struct stages *st, const char *from)
+const char *
+stages_aligned(struct stages *st, struct emit_scope *row, uint32_t stage, const char *from)
 {
     struct emitter *e = st->e;
-    struct emit_scope s = emit_scope(e, st->row, RED_LANES);
+    struct emit_scope s = emit_scope(e, row, RED_LANES);
     stages_bind(st, &s, from);
     const char *bits = "0";
     for (uint32_t i = 0; i < e->kernel.store.n; i++) {
         const struct store *x = &e->kernel.store.at[i];
-        if (x->level != LEVEL_ELEM || x->stage != st->stage)
+        if (x->level != LEVEL_ELEM || x->stage != stage)
             continue;
         const char *address = emit_address(e, &s, x->access);
         const char *number = emit_op(e, "ptrtoint ptr %s to i64", address);
@@ -360,7 +398,7 @@ static void
 run_streaming(struct stages *st, const char *from, const char *to)
 {
     struct emitter *e = st->e;
-    const char *aligned = stores_aligned(st, from);
+    const char *aligned = stages_aligned(st, st->row, st->stage, from);
     const char *yes = emit_label(e, "aligned"), *no = emit_label(e, "unaligned");
     const char *end = emit_label(e, "stored");
     emit_branch(e, aligned, yes, no);
@@ -388,6 +426,50 @@ stages_run(struct stages *st, struct emit_scope *row, uint32_t stage, const char
     } else {
         run_plain(st, from, to, 0);
     }
+}
+
+// ---- stages of several rows in one loop
+
+// Stages of one loop, the later first: what it reads of a kept value is gone when the earlier one
+// has kept the same element of the next row.
+static void
+merged_point(struct emitter *e, const char *j, const char *mask, const struct emit_acc *in,
+             struct emit_acc *out, void *user)
+{
+    const struct merge *m = user;
+    struct stages *st = m->st;
+    st->at = j;
+    for (uint32_t s = e->kernel.nstage; s-- > 0;) {
+        if (!(m->stages >> s & 1))
+            continue;
+        struct emit_scope at = emit_scope(e, m->row[s], RED_LANES);
+        at.mask = mask;
+        st->stage = s;
+        stages_bind(st, &at, j);
+        if (!mask)
+            merged_requests(st, &at, m->first[s]);
+        sinks(st, &at, in, out, mask ? 0 : m->store_flags);
+    }
+}
+
+void
+stages_merged(struct merge *m, struct emit_acc *out)
+{
+    struct stages *st = m->st;
+    const struct kernel *k = &st->e->kernel;
+    bool *earlier = arena_alloc(&st->e->mem, k->inst.n * sizeof *earlier);
+    for (uint32_t s = 0; s < k->nstage; s++) {
+        bool *need = arena_alloc(&st->e->mem, k->inst.n * sizeof *need);
+        mark_needed(st, s, need);
+        for (uint32_t i = 0; i < k->inst.n; i++) {
+            need[i] &= !earlier[i];
+            earlier[i] |= need[i];
+        }
+        m->first[s] = need;
+    }
+    collect_accs(st, m->stages);
+    struct reduce_range range = {"0", st->n, st->extent, st->blocks, 1};
+    reduce_loop(st->e, &st->set, &range, merged_point, m, out);
 }
 
 void

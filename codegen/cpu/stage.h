@@ -34,7 +34,19 @@ void stages_function(struct stages *st);
 // accumulators (st->set, st->acc) go to out. Nothing is written when the stage has no ELEM work.
 void stages_run(struct stages *st, struct emit_scope *row, uint32_t stage, const char *from,
                 const char *to, struct emit_acc *out);
-// The same, unrolled over the `vectors` scopes of a row that fits in registers (see stages_bind).
+// i1: every ELEM store of the stage goes to whole aligned vectors from element `from` of the row on.
+const char *stages_aligned(struct stages *st, struct emit_scope *row, uint32_t stage,
+                           const char *from);
+// Several stages in one loop, each over a row of its own (row_overlap.c).
+struct merge {
+    struct stages *st;
+    uint32_t stages;                    // bit s: stage s is one
+    uint32_t store_flags;
+    struct emit_scope *row[ROW_MAX_OVERLAP]; // per stage
+    const bool *first[ROW_MAX_OVERLAP]; // its own: what no earlier stage has read
+};
+void stages_merged(struct merge *m, struct emit_acc *out);
+// A stage, unrolled over the `vectors` scopes of a row that fits in registers (see stages_bind).
 void stages_unrolled(struct stages *st, struct emit_scope *vector, uint32_t vectors, uint32_t stage,
                      struct emit_acc *out);
 // Binds the R axes of a 16-lane scope to elements j .. j + 15.

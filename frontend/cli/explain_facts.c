@@ -267,6 +267,8 @@ class_words(const struct launch *l, struct str *out)
     words[l->kernel.cls](s, out);
     if (l->kernel.nstage > 1 && l->kernel.cls != CLASS_CONTRACT)
         str_printf(out, ", in %u stages", l->kernel.nstage);
+    if (s->overlap)
+        str_printf(out, ", %d rows at once", __builtin_popcount(s->overlap));
     if (kept(s))
         str_printf(out, ", %s kept on chip between them", plural(kept(s), "value", "values", text));
     if (s->streaming_store)

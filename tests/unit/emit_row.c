@@ -59,6 +59,12 @@ streaming(struct schedule *s)
 }
 
 static void
+not_streaming(struct schedule *s)
+{
+    s->streaming_store = 0;
+}
+
+static void
 fetching_ahead(struct schedule *s) // past the last row, too
 {
     in_loops(s);
@@ -82,6 +88,8 @@ struct setup {
     schedule_fn *class;
     void (*edit)(struct schedule *); // may be NULL
     bool finite, narrow;             // narrow: a processor of 256-bit vectors
+    bool small;                      // caches that hold nothing
+    uint8_t overlap;                 // with small: what the class is to answer
     uint64_t seed;
 };
 
@@ -98,7 +106,11 @@ check(struct kernel *k, const char *what, struct setup u)
     struct schedule s;
     struct diag d = {0};
     uint8_t why = 0;
+    if (u.small)
+        o.target.l2 = o.target.llc = 64;
     cr_assert(u.class(k, &o.target, &s, &why), "%s: refused, reason %u", words, why);
+    if (u.small)
+        cr_expect_eq(s.overlap, u.overlap, "%s: stages %#x overlap", words, s.overlap);
     if (u.edit)
         u.edit(&s);
     k->cls = s.cls;
@@ -199,6 +211,69 @@ norm(struct kernel *k, struct rows z)
     uint32_t scale = kb_op(k, OP_rsqrt, 0, kb_op(k, OP_div, 0, sq, n, 0), 0, 0);
     uint32_t y = kb_op(k, OP_mul, 0, kb_op(k, OP_mul, 0, d, scale, 0), kb_load(k, weight, 0), 0);
     kb_store(k, y, to);
+}
+
+// Two stages: the greatest element's place, the sum, and the squares of the deviations.
+static void
+variance(struct kernel *k, struct rows z)
+{
+    begin(k, z);
+    uint32_t a = matrix(k, DT_f32, BUF_IN, z), to = column(k, DT_f32, BUF_OUT);
+    uint32_t at = column(k, DT_i64, BUF_OUT), x = kb_load(k, a, 0);
+    uint32_t n = kb_literal(k, DT_f32, (double)z.n);
+    kb_store(k, kb_reduce(k, OP_argmax, x, OVER_R), at);
+    uint32_t mean = kb_op(k, OP_div, 0, kb_reduce(k, OP_sum, x, OVER_R), n, 0);
+    uint32_t d = kb_op(k, OP_sub, 0, x, mean, 0);
+    kb_store(k, kb_reduce(k, OP_sum, kb_op(k, OP_mul, 0, d, d, 0), OVER_R), to);
+}
+
+// Stores of every stage, and a last one that computes much: its row is two behind the first's.
+static void
+dear_norm(struct kernel *k, struct rows z)
+{
+    begin(k, z);
+    uint32_t a = matrix(k, DT_f32, BUF_IN, z), b = matrix(k, DT_bf16, BUF_IN, z);
+    uint32_t to[3], mean_to = column(k, DT_f32, BUF_OUT);
+    for (int i = 0; i < 3; i++)
+        to[i] = matrix(k, DT_f32, BUF_OUT, z);
+    uint32_t x = kb_op(k, OP_add, 0, kb_load(k, a, 0), kb_op(k, OP_cast, DT_f32, kb_load(k, b, 0), 0, 0), 0);
+    kb_store(k, x, to[0]);
+    uint32_t n = kb_literal(k, DT_f32, (double)z.n);
+    uint32_t mean = kb_op(k, OP_div, 0, kb_reduce(k, OP_sum, x, OVER_R), n, 0);
+    uint32_t d = kb_op(k, OP_sub, 0, x, mean, 0);
+    kb_store(k, d, to[1]);
+    uint32_t sq = kb_reduce(k, OP_sum, kb_op(k, OP_mul, 0, d, d, 0), OVER_R);
+    kb_store(k, mean, mean_to);
+    uint32_t y = kb_op(k, OP_div, 0, d, kb_op(k, OP_add, 0, sq, n, 0), 0);
+    kb_store(k, kb_op(k, OP_log, 0, kb_op(k, OP_exp, 0, y, 0, 0), 0, 0), to[2]);
+}
+
+// A value of the first stage that is dear, and wanted in both others: it would have to be kept for
+// two rows at once.
+static void
+wanted_twice(struct kernel *k, struct rows z)
+{
+    begin(k, z);
+    uint32_t a = matrix(k, DT_f32, BUF_IN, z), to = matrix(k, DT_f32, BUF_OUT, z);
+    uint32_t e = kb_op(k, OP_exp, 0, kb_load(k, a, 0), 0, 0);
+    uint32_t sum = kb_reduce(k, OP_sum, e, OVER_R);
+    uint32_t most = kb_reduce(k, OP_max_reduce, kb_op(k, OP_div, 0, e, sum, 0), OVER_R);
+    kb_store(k, kb_op(k, OP_mul, 0, e, most, 0), to);
+}
+
+// As cross-entropy: three stages, the last once a row, its value reduced over P.
+static void
+losses(struct kernel *k, struct rows z)
+{
+    begin(k, z);
+    uint32_t in = matrix(k, DT_f32, BUF_IN, z), to = one(k, DT_f32, BUF_OUT);
+    uint32_t x = kb_load(k, in, 0), max = kb_reduce(k, OP_max_reduce, x, OVER_R);
+    uint32_t e = kb_op(k, OP_exp, 0, kb_op(k, OP_sub, 0, x, max, 0), 0, 0);
+    uint32_t loss = kb_op(k, OP_log, 0, kb_reduce(k, OP_sum, e, OVER_R), 0, 0);
+    uint32_t total = kb_reduce(k, OP_sum, loss, OVER_P);
+    k->inst.at[total].stage = k->inst.at[loss].stage;
+    k->nstage = (uint8_t)(k->inst.at[loss].stage + 1);
+    kb_store(k, total, to);
 }
 
 // A ROW value over P: the mean over rows of (log of the sum) - x[target], as in cross-entropy.
@@ -362,6 +437,30 @@ Test(emit_row, prefetch_in_all_stages)
         deviations(&k, (struct rows){3, n[i], n[i] + 16 * (i & 1)});
         check(&k, "deviations", (struct setup){.class = schedule_row, .edit = fetching_ahead});
     }
+}
+
+// Stages of consecutive rows in one loop: from no such row to many, rows with rests and tails,
+// stores that stream, in aligned rows, and that do not.
+Test(emit_row, overlapping_rows)
+{
+    static const struct {
+        void (*make)(struct kernel *, struct rows);
+        const char *what;
+        uint8_t overlap;
+    } kinds[] = {{softmax, "softmax", 7}, {variance, "variance", 3}, {dear_norm, "dear norm", 7},
+                 {losses, "losses", 3},   {norm, "norm", 0},         {wanted_twice, "twice", 0}};
+    static const int64_t n[] = {273, 511, 800, 1024, 1025, 1280, 2304, 4096, 5120};
+    for (int i = 0; i < 9; i++)
+        for (uint32_t x = 0; x < sizeof kinds / sizeof *kinds; x++) {
+            struct kernel k;
+            bool rare = (i + (int)x) % 4 == 0; // whole lines, or rows that begin anywhere
+            kinds[x].make(&k, (struct rows){1 + (i + (int)x) % 6, n[i],
+                                            rare ? n[i] + 1 : (n[i] + 31) / 32 * 32});
+            check(&k, kinds[x].what,
+                  (struct setup){.class = schedule_row, .finite = true, .overlap = kinds[x].overlap,
+                                 .small = true, .edit = i & 1 ? not_streaming : NULL,
+                                 .seed = (uint64_t)i});
+        }
 }
 
 Test(emit_row, narrow_vectors)
