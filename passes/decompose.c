@@ -258,23 +258,37 @@ logsumexp(struct pass *p, ref x, const int64_t *attr)
 }
 
 static ref
+fused_multiply_add(struct pass *p, ref a, ref b, ref c)
+{
+    ref in[] = {a, b, c};
+    return pass_op(p, OP_fma, in, 3, NULL, 0);
+}
+
+// x / 2 (1 + y)
+static ref
+gated(struct pass *p, ref x, ref y)
+{
+    ref half = pass_op2(p, OP_mul, x, pass_number(p, graph_node(p->dst, x)->dtype, 0.5));
+    return fused_multiply_add(p, half, y, half);
+}
+
+static ref
 gelu(struct pass *p, ref x)
 {
     uint8_t t = graph_node(p->dst, x)->dtype;
     ref z = pass_op2(p, OP_mul, x, pass_number(p, t, 0.70710678118654752440));
-    ref cdf2 = pass_op2(p, OP_add, pass_op1(p, OP_erf, z), pass_number(p, t, 1));
-    return pass_op2(p, OP_mul, pass_op2(p, OP_mul, x, pass_number(p, t, 0.5)), cdf2);
+    return gated(p, x, pass_op1(p, OP_erf, z));
 }
 
+// sqrt(2 / pi) (x + 0.044715 x^3) as x (a + b x^2).
 static ref
 gelu_tanh(struct pass *p, ref x)
 {
+    static const double a = 0.79788456080286535588, b = 0.044715 * 0.79788456080286535588;
     uint8_t t = graph_node(p->dst, x)->dtype;
-    ref x3 = pass_op2(p, OP_mul, pass_op2(p, OP_mul, x, x), x);
-    ref u = pass_op2(p, OP_add, x, pass_op2(p, OP_mul, x3, pass_number(p, t, 0.044715)));
-    u = pass_op2(p, OP_mul, u, pass_number(p, t, 0.79788456080286535588));
-    ref one = pass_op2(p, OP_add, pass_op1(p, OP_tanh, u), pass_number(p, t, 1));
-    return pass_op2(p, OP_mul, pass_op2(p, OP_mul, x, pass_number(p, t, 0.5)), one);
+    ref slope = fused_multiply_add(p, pass_op2(p, OP_mul, x, x), pass_number(p, t, b),
+                                   pass_number(p, t, a));
+    return gated(p, x, pass_op1(p, OP_tanh, pass_op2(p, OP_mul, x, slope)));
 }
 
 static double
