@@ -36,6 +36,7 @@ struct contract {
     struct contract_layout at;            // of scratch
     const char *c_row, *c_column;         // at's, as operands
     const struct access *sums;            // where sums lie between panels; NULL: in scratch
+    uint32_t beside; // a load of the epilogue's, whose rows lie as those of sums do; 0: none
 };
 
 // A unit: its batch and bounds, as operands.
@@ -78,6 +79,33 @@ stores_sums(const struct contract *c)
            c->e->kernel.inst.at[c->value[0]].op == OP_result;
 }
 
+// Whether the epilogue loads inst along the columns, other elements for other rows.
+static bool
+is_read_by_row(const struct contract *c, uint32_t inst)
+{
+    const struct kernel *k = &c->e->kernel;
+    const struct inst *in = &k->inst.at[inst];
+    if (in->op != OP_load || in->a || in->b || c->e->depends[inst] >> c->k & 1)
+        return false;
+    const int64_t *stride = k->access.at[in->aux].stride;
+    return stride[c->n] == 1 && stride[c->m] != 0;
+}
+
+static uint32_t
+load_beside_sums(const struct contract *c)
+{
+    const struct kernel *k = &c->e->kernel;
+    for (uint32_t i = 1; c->sums && i < k->inst.n; i++) {
+        if (!is_read_by_row(c, i))
+            continue;
+        const struct access *x = &k->access.at[k->inst.at[i].aux];
+        if (dtype_size(x->dtype) == dtype_size(c->sums->dtype) &&
+            x->stride[c->m] == c->sums->stride[c->m])
+            return i;
+    }
+    return 0;
+}
+
 static void
 set_by_hand(struct contract *c)
 {
@@ -90,6 +118,8 @@ set_by_hand(struct contract *c)
     c->tile.a_by_row = !(s->pack & PACK_A) && runs_along_k(c);
     c->tile.c_in_output = c->sums != NULL;
     c->tile.c_in_place = stores_sums(c);
+    c->beside = load_beside_sums(c);
+    c->tile.reads_beside = c->beside != 0;
     c->tile.edge_rows = s->edge[0];
     c->tile.edge_vecs = s->edge[1];
 }
@@ -221,6 +251,12 @@ pack_b(struct contract *c, struct unit *u, const char *column)
 
 // ---- the epilogue over one register tile
 
+// A register tile: its place in C and what is left of the unit from there, all operands.
+struct spot {
+    const char *row, *column, *rows, *columns;
+    const char *acc; // its accumulators in scratch
+};
+
 // Vectors of a row that the epilogue takes in one turn: all, or one where it is long, since its
 // text appears once for each.
 static uint32_t
@@ -234,21 +270,38 @@ vectors_at_once(const struct contract *c)
     return n > LONG ? 1 : c->tile.vecs;
 }
 
-// The scope of n vectors of columns: `first` is the first column of them, an operand.
+// The scope of n vectors of columns: `first` is the first column of them, an operand. whole: all
+// columns exist.
 static void
 open_columns(struct contract *c, struct unit *u, struct emit_scope *at, uint32_t n,
-             const char *first)
+             const char *first, bool whole)
 {
     struct emitter *e = c->e;
     for (uint32_t v = 0; v < n; v++) {
         at[v] = emit_scope(e, u->batch, c->tile.lanes);
         const char *column = emit_add(e, first, emit_text(e, "%u", v * c->tile.lanes));
-        const char *left = emit_op(e, "sub i64 %s, %s", u->n1, column);
-        left = emit_op(e, "call i64 @llvm.smax.i64(i64 %s, i64 0)", left);
         emit_bind(&at[v], c->n, EMIT_LANES, column);
-        at[v].mask = emit_tail_mask(e, c->tile.lanes, left);
+        if (!whole) {
+            const char *left = emit_op(e, "sub i64 %s, %s", u->n1, column);
+            left = emit_op(e, "call i64 @llvm.smax.i64(i64 %s, i64 0)", left);
+            at[v].mask = emit_tail_mask(e, c->tile.lanes, left);
+        }
         emit_hoist(e, &at[v], c->value, e->kernel.store.n);
     }
+}
+
+// Asks for what the tile of the next rows reads at this place: while that tile is multiplied it has
+// time to come, and one request a vector does not fill any queue.
+static void
+ask_for_next(struct contract *c, struct emit_scope *column, const char *row)
+{
+    struct emitter *e = c->e;
+    const struct kernel *k = &e->kernel;
+    struct emit_scope s = emit_scope(e, column, c->tile.lanes);
+    emit_bind(&s, c->m, EMIT_UNIFORM, emit_add(e, row, emit_text(e, "%u", c->tile.rows)));
+    for (uint32_t i = 1; i < k->inst.n; i++)
+        if (is_read_by_row(c, i) && i != c->beside)
+            emit_prefetch(e, emit_address(e, &s, k->inst.at[i].aux), 1);
 }
 
 // One vector of one row; sum: where its accumulators lie.
@@ -265,13 +318,15 @@ finish_vector(struct contract *c, struct emit_scope *column, const char *row, co
         emit_set(&s, c->result[i], v);
     for (uint32_t i = 0; i < e->kernel.store.n; i++)
         emit_store(e, &s, &e->kernel.store.at[i], 0);
+    ask_for_next(c, column, row);
 }
 
 static void
-epilogue(struct contract *c, struct unit *u, const char *row, const char *column, const char *acc)
+epilogue(struct contract *c, struct unit *u, const struct spot *s, bool whole)
 {
     struct emitter *e = c->e;
     const struct contract_tile *t = &c->tile;
+    const char *row = s->row, *column = s->column;
     uint32_t n = vectors_at_once(c);
     struct emit_scope at[MAX_TILE_VECS];
     struct emit_loop vectors, rows;
@@ -280,7 +335,7 @@ epilogue(struct contract *c, struct unit *u, const char *row, const char *column
     emit_loop_open(e, &vectors, "0", emit_text(e, "%u", t->vecs), emit_text(e, "%u", n));
     emit_loop_body(e, &vectors);
     const char *first = emit_mul(e, vectors.index, emit_text(e, "%u", t->lanes));
-    open_columns(c, u, at, n, emit_add(e, column, first));
+    open_columns(c, u, at, n, emit_add(e, column, first), whole);
     emit_loop_open(e, &rows, row, end, "1");
     emit_loop_body(e, &rows);
     const char *down = emit_op(e, "sub i64 %s, %s", rows.index, row);
@@ -288,18 +343,33 @@ epilogue(struct contract *c, struct unit *u, const char *row, const char *column
     in = emit_add(e, in, vectors.index);
     for (uint32_t v = 0; v < n; v++)
         finish_vector(c, &at[v], rows.index,
-                      emit_ptr(e, acc, emit_add(e, in, emit_text(e, "%u", v)), t->vec));
+                      emit_ptr(e, s->acc, emit_add(e, in, emit_text(e, "%u", v)), t->vec));
     emit_loop_close(e, &rows, NULL);
     emit_loop_close(e, &vectors, NULL);
 }
 
-// ---- loops
+// Tiles that are whole, nearly all, have no masks.
+static void
+finish_tile(struct contract *c, struct unit *u, const struct spot *s)
+{
+    struct emitter *e = c->e;
+    const struct contract_tile *t = &c->tile;
+    if (!t->by_hand || !t->edge_vecs) {
+        epilogue(c, u, s, t->by_hand);
+        return;
+    }
+    const char *yes = emit_label(e, "whole"), *no = emit_label(e, "cut");
+    const char *end = emit_label(e, "done");
+    emit_branch(e, emit_op(e, "icmp sge i64 %s, %u", s->columns, t->vecs * t->lanes), yes, no);
+    emit_place(e, yes);
+    epilogue(c, u, s, true);
+    emit_jump(e, end);
+    emit_place(e, no);
+    epilogue(c, u, s, false);
+    emit_endif(e, end);
+}
 
-// A register tile: its place in C and what is left of the unit from there, all operands.
-struct spot {
-    const char *row, *column, *rows, *columns;
-    const char *acc; // its accumulators in scratch
-};
+// ---- loops
 
 static struct spot
 spot_at(struct contract *c, struct unit *u, const char *row, const char *column)
@@ -355,6 +425,10 @@ place_sums(struct contract *c, struct unit *u, const struct spot *s, struct cont
         call->to = call->from, call->to_row = call->from_row;
         return;
     }
+    if (c->beside) {
+        const char *read = emit_address(e, &at, e->kernel.inst.at[c->beside].aux);
+        call->beside = emit_op(e, "select i1 %s, ptr %s, ptr null", u->last, read);
+    }
     call->to = emit_op(e, "select i1 %s, ptr %s, ptr %s", u->last, s->acc, call->from);
     call->to_row = emit_op(e, "select i1 %s, i64 %s, i64 %s", u->last, line, call->from_row);
 }
@@ -366,7 +440,7 @@ tile_by_hand(struct contract *c, struct unit *u, const struct spot *s, const cha
     const struct contract_tile *t = &c->tile;
     struct contract_call call = {.b = b, .b_step = "0", .a_step = "0", .steps = u->steps,
                                  .more = u->more, .rows = s->rows, .columns = s->columns,
-                                 .copy = "null"};
+                                 .copy = "null", .beside = "null"};
     if (t->pack_a) {
         call.a = packed_a(c, u, s->row);
     } else {
@@ -397,7 +471,7 @@ register_tile(struct contract *c, struct unit *u, const char *row, const char *c
     if (c->tile.c_in_place)
         return;
     const char *end = emit_if(c->e, u->last);
-    epilogue(c, u, row, column, s.acc);
+    finish_tile(c, u, &s);
     emit_endif(c->e, end);
 }
 

@@ -17,6 +17,7 @@ struct contract_tile {
     bool a_by_row;   // A is read along k, else along its free axis
     bool c_in_output; // sums lie in an output between panels
     bool c_in_place;  // and go there in the end, as nothing else is stored
+    bool reads_beside; // the epilogue reads an array whose rows are as far apart as those of sums
     uint32_t edge_rows, edge_vecs; // of the last tile down and across; 0: as all others
 };
 
@@ -30,6 +31,7 @@ struct contract_call {
     const char *to, *to_row, *from, *from_row, *more; // where sums go, and come from if more != 0
     const char *rows, *columns;                       // left in the unit
     const char *first_rows, *copy;                    // i1, and where B's panel is copied to
+    const char *beside; // what this tile's epilogue reads with from_row between rows, or null
 };
 void contract_asm(const struct contract_tile *t, struct str *text);
 void contract_asm_call(struct emitter *e, const struct contract_tile *t,

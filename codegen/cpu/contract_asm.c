@@ -1,6 +1,6 @@
 // contract_asm.c: the innermost loop of a contraction as AVX-512 assembly: functions
 //
-//   micro.R.V.x(a, astep, b, bk, k, c, ldc, from, ldfrom, more, mask, copy)
+//   micro.R.V.x(a, astep, b, bk, k, c, ldc, from, ldfrom, more, mask, copy, beside)
 //
 // that add the products of a tile of R rows by V vectors over k steps to what lies at `from` (more
 // != 0) or to zero, and leave the sums at c; ldc and ldfrom are bytes from row to row. An element
@@ -13,7 +13,9 @@
 //   zmm0 .. R V - 1   the sums, row after row      then V vectors of B, then broadcasts of A
 //   rdx, rcx          B and its bytes a step       r8       steps left
 //   rdi and others    A, a base for five rows      rsi, rax bytes from row to row, three times that
-//                     (or rsi: bytes a step)       r9, r10  C         r11 where B is copied to
+//                     (or rsi: bytes a step)       r9, r10  C         r11 where B is copied to,
+//                                                           or the next sums
+//   r14               what the epilogue reads      r13 where in it
 //
 // x says how B is read: p, packed as [k][vectors of the full tile]; d, where it lies, in vectors
 // along its free axis; c, likewise, and written to `copy` in the packed form on the way: the first
@@ -40,6 +42,7 @@ struct micro {
     uint32_t rows, vecs, bases;
     char kind; // p, d, c
     bool masked;
+    bool beside; // asks for what the epilogue reads; takes the last two bases
 };
 
 static uint32_t
@@ -94,7 +97,7 @@ zeroing(const struct micro *m, uint32_t v)
 static uint32_t
 on_stack(const struct micro *m, uint32_t i)
 {
-    return ARGUMENTS + 8 * (i + m->bases);
+    return ARGUMENTS + 8 * (i + m->bases + 2 * m->beside);
 }
 
 static void
@@ -103,6 +106,11 @@ say_entry(const struct micro *m)
     SAY(m, "pushq %%r15");
     for (uint32_t i = 1; i < m->bases; i++)
         SAY(m, "pushq %%%s", base[i]);
+    if (m->beside) {
+        SAY(m, "pushq %%r13");
+        SAY(m, "pushq %%r14");
+        SAY(m, "movq %u(%%rsp), %%r14", on_stack(m, 6));
+    }
     if (!m->masked)
         return;
     SAY(m, "movl %u(%%rsp), %%eax", on_stack(m, 4));
@@ -232,6 +240,23 @@ asks_for_sums(const struct micro *m)
     return m->kind == 'p' && m->t->c_in_output;
 }
 
+// What the epilogue of this tile reads comes from far, so it is asked for all along, a row every 16
+// steps, the first row last; but for the panel that is the last, r14 is 0.
+static void
+say_beside(const struct micro *m)
+{
+    SAY(m, "testb $$12, %%r8b");
+    SAY(m, "jnz 7f");
+    SAY(m, "testq %%r14, %%r14");
+    SAY(m, "jz 7f");
+    SAY(m, "movq %%r8, %%r13");
+    SAY(m, "sarq $$4, %%r13");
+    SAY(m, "imulq %u(%%rsp), %%r13", on_stack(m, 2));
+    for (uint32_t v = 0; v < m->vecs; v++)
+        SAY(m, "prefetcht0 %u(%%r14,%%r13)", v * 64);
+    SAY(m, "7:");
+}
+
 static void
 say_turn(const struct micro *m, uint32_t steps)
 {
@@ -248,6 +273,8 @@ say_turn(const struct micro *m, uint32_t steps)
     for (uint32_t v = 0; v < m->vecs; v++)
         SAY(m, "prefetcht0 %u(%%r11)", v * 64);
     SAY(m, "addq %%r15, %%r11");
+    if (m->beside)
+        say_beside(m);
 }
 
 // The sums of the tile below are asked for over the last turns of this one, a row a turn: earlier,
@@ -276,7 +303,7 @@ say_loop(const struct micro *m)
         SAY(m, "jz 4f");
         SAY(m, "addq %%rcx, %%r8");
         SAY(m, "movl $$0, %%ecx"); // leaves the flags
-        SAY(m, "movq %%r10, %%r15");
+        SAY(m, "movq %u(%%rsp), %%r15", on_stack(m, 2));
         SAY(m, "jge 3b");
         SAY(m, "4:");
     }
@@ -297,6 +324,10 @@ say_exit(const struct micro *m)
             SAY(m, "%s %%zmm%u, %u(%%r9) %s", moves(m), sum(m, r, v), v * 64, mask_of(m, v));
         SAY(m, "addq %%r10, %%r9");
     }
+    if (m->beside) {
+        SAY(m, "popq %%r14");
+        SAY(m, "popq %%r13");
+    }
     for (uint32_t i = m->bases; i-- > 1;)
         SAY(m, "popq %%%s", base[i]);
     SAY(m, "popq %%r15");
@@ -311,8 +342,9 @@ function(const struct contract_tile *t, struct str *o, uint32_t rows, bool cut, 
                       .kind = kind, .bases = 1, .masked = cut};
     if (t->a_by_row)
         m.bases = (rows + ROWS_A_BASE - 1) / ROWS_A_BASE;
+    m.beside = t->reads_beside && asks_for_sums(&m) && m.bases <= MAX_BASES - 2;
     str_printf(o, "define internal void @micro.%u.%u.%c%s(ptr, i64, ptr, i64, i64, ptr, i64, ptr, "
-                  "i64, i64, i64, ptr) naked noinline #0 {\n  call void asm sideeffect \"",
+                  "i64, i64, i64, ptr, ptr) naked noinline #0 {\n  call void asm sideeffect \"",
                rows, m.vecs, kind, cut ? ".cut" : "");
     say_entry(&m);
     say_sums(&m);
@@ -373,6 +405,6 @@ contract_asm_call(struct emitter *e, const struct contract_tile *t, const struct
         mask = emit_op(e, "sub i64 %s, 1", emit_op(e, "shl i64 1, %s", left));
     }
     emit_line(e, "call void %s(ptr %s, i64 %s, ptr %s, i64 %s, i64 %s, ptr %s, i64 %s, ptr %s, "
-                 "i64 %s, i64 %s, i64 %s, ptr %s)", f, c->a, c->a_step, c->b, c->b_step, c->steps,
-              c->to, c->to_row, c->from, c->from_row, c->more, mask, c->copy);
+                 "i64 %s, i64 %s, i64 %s, ptr %s, ptr %s)", f, c->a, c->a_step, c->b, c->b_step, c->steps,
+              c->to, c->to_row, c->from, c->from_row, c->more, mask, c->copy, c->beside);
 }
