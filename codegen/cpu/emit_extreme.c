@@ -4,12 +4,16 @@
 // NaN or both are zeros. Taken both ways round, the two results differ in those cases only. min is
 // their bitwise or: of two zeros -0, of NaN and anything NaN. max wants the sign's and instead: the
 // bitwise majority of both and of a mask without the sign.
+// AVX-512 has vrange, which orders zeros and takes the number where one operand is NaN: three
+// instructions, for a compare for NaN and a select. Left to the rest is every type it has no vector
+// of.
 // A literal that is no NaN needs only one way round, literal first, so that the other operand's NaN
 // comes through; where it is the zero that should win over the other zero, adding +0 sees to that
 // for max.
 #include "codegen/cpu/emit_parts.h"
 
 #include <math.h>
+#include <string.h>
 
 // a where it is beyond b, else b.
 static const char *
@@ -36,13 +40,37 @@ both_ways(struct emitter *e, bool max, uint8_t dtype, uint32_t lanes, const char
     return emit_op(e, "bitcast %s %s to %s", bits, r, type);
 }
 
+// NULL: the target has no such instruction for n lanes.
+static const char *
+by_range(struct emitter *e, bool max, uint8_t dtype, uint32_t lanes, const char *a, const char *b)
+{
+    uint32_t bytes = lanes * dtype_size(dtype);
+    const char *features = e->target->features;
+    if ((bytes != 64 && bytes != 32 && bytes != 16) || !strstr(features, "+avx512dq") ||
+        !strstr(features, "+avx512vl"))
+        return NULL;
+    enum { MIN = 4, MAX = 5 }; // and the sign of the result
+    const char *type = emit_type(e, dtype, lanes);
+    const char *r = emit_op(e, "call %s @llvm.x86.avx512.mask.range.p%s.%u(%s %s, %s %s, i32 %d, "
+                               "%s poison, i%u -1%s)",
+                            type, dtype == DT_f64 ? "d" : "s", 8 * bytes, type, a, type, b,
+                            max ? MAX : MIN, type, lanes < 8 ? 8 : lanes,
+                            bytes == 64 ? ", i32 4" : "");
+    const char *odd = emit_op(e, "fcmp uno %s %s, %s", type, a, b);
+    uint64_t nan = dtype == DT_f64 ? 0x7ff8000000000000u : 0x7fc00000u;
+    return emit_op(e, "select <%u x i1> %s, %s %s, %s %s", lanes, odd, type,
+                   emit_constant(e, dtype, nan, lanes), type, r);
+}
+
 const char *
 emit_extreme(struct emitter *e, bool max, uint8_t dtype, uint32_t lanes, const char *a,
              const char *b, const struct inst *literal)
 {
     double c = literal ? scalar_to_double(dtype, literal->bits) : (double)NAN;
-    if (isnan(c) || (c == 0 && !max && signbit(c)))
-        return both_ways(e, max, dtype, lanes, a, b);
+    if (isnan(c) || (c == 0 && !max && signbit(c))) {
+        const char *r = by_range(e, max, dtype, lanes, a, b);
+        return r ? r : both_ways(e, max, dtype, lanes, a, b);
+    }
     const char *type = emit_type(e, dtype, lanes), *r = beyond(e, max, type, lanes, b, a);
     return c == 0 && max && !signbit(c) ? emit_op(e, "fadd %s %s, zeroinitializer", type, r) : r;
 }
