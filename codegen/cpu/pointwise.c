@@ -142,23 +142,6 @@ head_length(struct emitter *e, struct emit_scope *row, uint32_t axis, const char
     return emit_min(e, emit_op(e, "udiv i64 %s, %u", bytes, dtype_size(dtype)), total);
 }
 
-// Groups from `from` to `mid`, around the caches if addresses allow.
-static void
-emit_groups_streaming(struct emitter *e, struct emit_scope *row, uint32_t axis, const char *from,
-                      const char *mid)
-{
-    const char *plain = emit_label(e, "plain"), *rest = emit_label(e, "rest");
-    const char *stream = emit_label(e, "stream");
-    emit_branch(e, all_aligned(e, row, axis, from), stream, plain);
-    emit_place(e, stream);
-    emit_groups(e, row, axis, from, mid, e->sched->unroll, EMIT_NONTEMPORAL);
-    emit_jump(e, rest);
-    emit_place(e, plain);
-    emit_groups(e, row, axis, from, mid, e->sched->unroll, 0);
-    emit_jump(e, rest);
-    emit_place(e, rest);
-}
-
 struct span { // [from, to) of the last axis: groups to mid, vectors to end, less than a vector
     const char *from, *to, *mid, *end;
 };
@@ -176,26 +159,44 @@ divide(struct emitter *e, const char *from, const char *to)
     return p;
 }
 
-// What is left before and behind whole vectors takes turns in one copy of the body.
+// Elements from `from` to `to` a vector at a time, each under a mask.
+static void
+emit_partials(struct emitter *e, struct emit_scope *row, uint32_t axis, const char *from,
+              const char *to)
+{
+    uint32_t lanes = e->sched->vec;
+    struct emit_loop l;
+    emit_loop_open(e, &l, from, to, emit_text(e, "%u", lanes));
+    emit_loop_body(e, &l);
+    const char *left = emit_op(e, "sub nsw i64 %s, %s", to, l.index);
+    emit_group(e, row, axis, l.index, 1, emit_tail_mask(e, lanes, left), 0);
+    emit_loop_close(e, &l, NULL);
+}
+
+// Streaming stores want aligned addresses: what is left before and behind whole vectors takes turns
+// in one copy of the body, and so does everything where the first store is aligned and another
+// isn't, which only a caller's own buffers bring about. (A third copy of the body for that took a
+// quarter of the time to compile.)
 static void
 emit_streamed_range(struct emitter *e, struct emit_scope *row, uint32_t axis, const char *from,
                     const char *to)
 {
     const char *total = emit_op(e, "sub nsw i64 %s, %s", to, from);
-    const char *head = head_length(e, row, axis, from, total);
-    struct span p = divide(e, emit_add(e, from, head), to);
-    const char *behind = emit_op(e, "sub nsw i64 %s, %s", to, p.end);
+    const char *start = emit_add(e, from, head_length(e, row, axis, from, total));
+    struct span p = divide(e, start, to);
+    const char *may = all_aligned(e, row, axis, start);
+    const char *mid = emit_op(e, "select i1 %s, i64 %s, i64 %s", may, p.mid, start);
+    const char *end = emit_op(e, "select i1 %s, i64 %s, i64 %s", may, p.end, start);
     struct emit_loop l;
     emit_loop_open(e, &l, "0", "2", "1");
     emit_loop_body(e, &l);
     const char *first = emit_op(e, "icmp eq i64 %s, 0", l.index);
-    const char *at = emit_op(e, "select i1 %s, i64 %s, i64 %s", first, from, p.end);
-    emit_partial(e, row, axis, at,
-                 emit_op(e, "select i1 %s, i64 %s, i64 %s", first, head, behind));
+    emit_partials(e, row, axis, emit_op(e, "select i1 %s, i64 %s, i64 %s", first, from, end),
+                  emit_op(e, "select i1 %s, i64 %s, i64 %s", first, start, to));
     const char *done = emit_if(e, first);
-    emit_groups_streaming(e, row, axis, p.from, p.mid);
+    emit_groups(e, row, axis, start, mid, e->sched->unroll, EMIT_NONTEMPORAL);
     if (e->sched->unroll > 1)
-        emit_groups(e, row, axis, p.mid, p.end, 1, 0);
+        emit_groups(e, row, axis, mid, end, 1, 0);
     emit_endif(e, done);
     emit_loop_close(e, &l, NULL);
 }
