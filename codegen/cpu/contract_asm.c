@@ -26,7 +26,9 @@
 // A tile at the matrix's edge has functions of its own, with exactly the rows and vectors that are
 // left, so no row is read that does not exist; their last vector is cut by the mask.
 //
-// The functions are naked: arguments arrive as the System V ABI says. Sums are 32 or 64 bits.
+// Arguments arrive as the System V ABI says. Sums are 32 or 64 bits. The functions are assembly of
+// the module, not inline assembly in naked functions, which LLVM would send through all its passes:
+// a tenth of the time to compile.
 #include "codegen/cpu/contract.h"
 
 enum { UNROLL = 4, ROWS_A_BASE = 5, MAX_BASES = 6 }; // UNROLL: steps a turn of the loop
@@ -120,7 +122,7 @@ say_entry(const struct micro *m)
 static void
 say_sums(const struct micro *m)
 {
-    SAY(m, "cmpq $$0, %u(%%rsp)", on_stack(m, 3));
+    SAY(m, "cmpq $0, %u(%%rsp)", on_stack(m, 3));
     SAY(m, "jne 1f");
     for (uint32_t i = 0; i < m->rows * m->vecs; i++)
         SAY(m, "vpxord %%zmm%u, %%zmm%u, %%zmm%u", i, i, i);
@@ -142,7 +144,7 @@ say_pointers(const struct micro *m)
 {
     SAY(m, "movq %u(%%rsp), %%r10", on_stack(m, 0));
     SAY(m, "movq %u(%%rsp), %%r11", on_stack(m, 5));
-    SAY(m, "imulq $$%u, %%rcx, %%r15", B_AHEAD);
+    SAY(m, "imulq $%u, %%rcx, %%r15", B_AHEAD);
     if (!m->t->a_by_row)
         return;
     SAY(m, "leaq (%%rsi,%%rsi,2), %%rax");
@@ -221,13 +223,13 @@ say_advance(const struct micro *m, uint32_t steps, bool turn)
     const struct contract_tile *t = m->t;
     if (turn && t->a_by_row)
         for (uint32_t i = 0; i < m->bases; i++)
-            SAY(m, "addq $$%u, %%%s", steps * t->size, base[i]);
+            SAY(m, "addq $%u, %%%s", steps * t->size, base[i]);
     if (turn && t->pack_a && !t->a_by_row)
-        SAY(m, "addq $$%u, %%rdi", steps * t->width * t->size);
+        SAY(m, "addq $%u, %%rdi", steps * t->width * t->size);
     if (turn && m->kind == 'p')
-        SAY(m, "addq $$%u, %%rdx", steps * t->vecs * 64);
+        SAY(m, "addq $%u, %%rdx", steps * t->vecs * 64);
     if (turn && m->kind == 'c')
-        SAY(m, "addq $$%u, %%r11", steps * t->vecs * 64);
+        SAY(m, "addq $%u, %%r11", steps * t->vecs * 64);
     if (!turn && !t->pack_a && !t->a_by_row)
         SAY(m, "addq %%rsi, %%rdi");
     if (!turn && m->kind != 'p')
@@ -245,12 +247,12 @@ asks_for_sums(const struct micro *m)
 static void
 say_beside(const struct micro *m)
 {
-    SAY(m, "testb $$12, %%r8b");
+    SAY(m, "testb $12, %%r8b");
     SAY(m, "jnz 7f");
     SAY(m, "testq %%r14, %%r14");
     SAY(m, "jz 7f");
     SAY(m, "movq %%r8, %%r13");
-    SAY(m, "sarq $$4, %%r13");
+    SAY(m, "sarq $4, %%r13");
     SAY(m, "imulq %u(%%rsp), %%r13", on_stack(m, 2));
     for (uint32_t v = 0; v < m->vecs; v++)
         SAY(m, "prefetcht0 %u(%%r14,%%r13)", v * 64);
@@ -285,29 +287,29 @@ say_loop(const struct micro *m)
 {
     bool late = asks_for_sums(m);
     if (late) {
-        SAY(m, "imulq $$%u, %u(%%rsp), %%r11", m->rows, on_stack(m, 2));
+        SAY(m, "imulq $%u, %u(%%rsp), %%r11", m->rows, on_stack(m, 2));
         SAY(m, "addq %u(%%rsp), %%r11", on_stack(m, 1));
         SAY(m, "xorl %%r15d, %%r15d");
-        SAY(m, "movl $$%u, %%ecx", LAST_STEPS);
+        SAY(m, "movl $%u, %%ecx", LAST_STEPS);
     }
-    SAY(m, "subq $$%u, %%r8", late ? UNROLL + LAST_STEPS : UNROLL);
+    SAY(m, "subq $%u, %%r8", late ? UNROLL + LAST_STEPS : UNROLL);
     SAY(m, "jl 4f");
     SAY(m, ".p2align 5");
     SAY(m, "3:");
     say_turn(m, UNROLL);
-    SAY(m, "subq $$%u, %%r8", UNROLL);
+    SAY(m, "subq $%u, %%r8", UNROLL);
     SAY(m, "jge 3b");
     SAY(m, "4:");
     if (late) {
         SAY(m, "testq %%rcx, %%rcx");
         SAY(m, "jz 4f");
         SAY(m, "addq %%rcx, %%r8");
-        SAY(m, "movl $$0, %%ecx"); // leaves the flags
+        SAY(m, "movl $0, %%ecx"); // leaves the flags
         SAY(m, "movq %u(%%rsp), %%r15", on_stack(m, 2));
         SAY(m, "jge 3b");
         SAY(m, "4:");
     }
-    SAY(m, "addq $$%u, %%r8", UNROLL);
+    SAY(m, "addq $%u, %%r8", UNROLL);
     SAY(m, "jz 6f");
     SAY(m, "5:");
     say_turn(m, 1);
@@ -343,15 +345,22 @@ function(const struct contract_tile *t, struct str *o, uint32_t rows, bool cut, 
     if (t->a_by_row)
         m.bases = (rows + ROWS_A_BASE - 1) / ROWS_A_BASE;
     m.beside = t->reads_beside && asks_for_sums(&m) && m.bases <= MAX_BASES - 2;
-    str_printf(o, "define internal void @micro.%u.%u.%c%s(ptr, i64, ptr, i64, i64, ptr, i64, ptr, "
-                  "i64, i64, i64, ptr, ptr) naked noinline #0 {\n  call void asm sideeffect \"",
-               rows, m.vecs, kind, cut ? ".cut" : "");
+    struct str name = {0};
+    str_printf(&name, "micro.%u.%u.%c%s", rows, m.vecs, kind, cut ? ".cut" : "");
+    const char *f = str_text(&name);
+    str_printf(o, "declare dso_local void @%s(ptr, i64, ptr, i64, i64, ptr, i64, ptr, i64, i64, i64, "
+                  "ptr, ptr)\nmodule asm \"", f);
+    SAY(&m, ".p2align 4");
+    SAY(&m, ".type %s,@function", f);
+    SAY(&m, "%s:", f);
     say_entry(&m);
     say_sums(&m);
     say_pointers(&m);
     say_loop(&m);
     say_exit(&m);
-    str_add(o, "\", \"\"()\n  unreachable\n}\n");
+    SAY(&m, ".size %s, . - %s", f, f);
+    str_add(o, "\"\n");
+    str_free(&name);
 }
 
 void
