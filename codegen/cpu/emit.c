@@ -48,7 +48,11 @@ static const char *
 assign(struct emitter *e, struct str *where, const char *right)
 {
     const char *name = emit_text(e, "%%v%u", ++e->fresh);
-    str_printf(where, "  %s = %s\n", name, right);
+    str_add(where, "  ");
+    str_add(where, name);
+    str_add(where, " = ");
+    str_add(where, right);
+    str_addc(where, '\n');
     return name;
 }
 
@@ -79,7 +83,9 @@ emit_line(struct emitter *e, const char *fmt, ...)
     va_start(ap, fmt);
     const char *line = vtext(e, fmt, ap);
     va_end(ap);
-    str_printf(&e->body, "  %s\n", line);
+    str_add(&e->body, "  ");
+    str_add(&e->body, line);
+    str_addc(&e->body, '\n');
 }
 
 const char *

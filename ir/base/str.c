@@ -45,14 +45,18 @@ str_addc(struct str *s, char c)
 void
 str_printf(struct str *s, const char *fmt, ...)
 {
+    str_reserve(s, 127);
+    size_t room = s->cap - s->n; // most texts fit: formatting twice to learn the size would cost twice
     va_list ap, again;
     va_start(ap, fmt);
     va_copy(again, ap);
-    int n = vsnprintf(NULL, 0, fmt, ap);
+    int n = vsnprintf(s->at + s->n, room, fmt, ap);
     va_end(ap);
     CHECK(n >= 0, "bad format %s", fmt);
-    str_reserve(s, (size_t)n);
-    vsnprintf(s->at + s->n, (size_t)n + 1, fmt, again);
+    if ((size_t)n >= room) {
+        str_reserve(s, (size_t)n);
+        vsnprintf(s->at + s->n, (size_t)n + 1, fmt, again);
+    }
     va_end(again);
     s->n += (size_t)n;
 }
