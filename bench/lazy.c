@@ -109,7 +109,8 @@ static void
 rebuild(struct program *p)
 {
     fc_scope_begin(p->ctx);
-    fc_read(build(p->x, p->y), p->out, sizeof p->out);
+    if (fc_read(build(p->x, p->y), p->out, sizeof p->out))
+        must(p->ctx, false, "reading");
     fc_scope_end(p->ctx);
 }
 
@@ -124,8 +125,9 @@ only_build(struct program *p)
 static void
 replay(struct program *p)
 {
-    struct diag d;
-    executable_run(p->plan, p->in, p->result, &d);
+    struct diag d = {0};
+    if (!executable_run(p->plan, p->in, p->result, &d))
+        must(p->ctx, false, d.text);
 }
 
 static void
@@ -208,7 +210,8 @@ int
 main(void)
 {
     struct program p = {0};
-    must(p.ctx, !fc_context_new(NULL, &p.ctx), "no context");
+    fc_status made = fc_context_new(NULL, &p.ctx);
+    must(p.ctx, !made, "no context");
     const struct plan *plan = NULL;
     context_on_plan(p.ctx, see_plan, &plan);
     static _Alignas(64) float x[N], y[N], out[N];
@@ -223,6 +226,7 @@ main(void)
 
     struct diag d = {0};
     struct jit *jit = jit_new(&d);
+    must(p.ctx, jit, d.text);
     num_vec num = {0};
     take_kernel(&p, jit, plan, &num);
     int32_t error = 0;

@@ -335,19 +335,21 @@ bench(const struct function *f, struct device *dev, bool narrow, struct diag *d)
         w.peer[k] = w.loop ? peer_function(f, k, narrow) : NULL;
     int64_t bytes = COUNT * (int64_t)sizeof(double);
     void *memory = dev->ops->alloc(dev, 3 * bytes);
+    if (!memory)
+        return diag_set(d, DIAG_RESOURCE, "no memory for %lld bytes", (long long)(3 * bytes));
     w.in[0] = memory;
     w.in[1] = (char *)memory + bytes;
     w.out = (char *)memory + 2 * bytes;
     fill(f, w.in, false);
     w.ours = compile(f, dev, d);
     struct result r[WAYS] = {0};
-    if (w.ours && run_way(&w, 0, d)) {
+    bool ok = w.ours && run_way(&w, 0, d);
+    if (ok) {
         measure(&w, r, d);
         r[0].wide = wide_time(&w, d);
         report(&w, r);
     }
-    bool ok = w.ours != NULL;
-    if (ok)
+    if (w.ours)
         executable_unref(w.ours);
     dev->ops->release(dev, memory, 3 * bytes);
     return ok;
@@ -356,21 +358,31 @@ bench(const struct function *f, struct device *dev, bool narrow, struct diag *d)
 static bool
 wanted(const char *name, int argc, char **argv)
 {
-    bool any = false;
-    for (int i = 1; i < argc; i++) {
-        if (argv[i][0] == '-')
-            continue;
-        any = true;
+    for (int i = 0; i < argc; i++)
         if (!strcmp(argv[i], name))
             return true;
-    }
-    return !any;
+    return argc == 0;
+}
+
+static bool
+known(const char *name)
+{
+    for (uint32_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        if (!strcmp(functions[i].name, name))
+            return true;
+    return false;
 }
 
 int
 main(int argc, char **argv)
 {
-    bool narrow = argc > 1 && !strcmp(argv[1], "--avx2");
+    bool narrow = argc > 1 && !strcmp(argv[1], "--avx2"), ok = true;
+    argc -= 1 + narrow, argv += 1 + narrow; // names of functions are left
+    for (int i = 0; i < argc; i++)
+        if (!known(argv[i])) {
+            fprintf(stderr, "'%s' is no function here\nusage: math [--avx2] [FUNCTION…]\n", argv[i]);
+            return 2;
+        }
     struct diag d = {0};
     struct device *dev = device_open("cpu", 1, &d);
     if (!dev) {
@@ -390,7 +402,8 @@ main(int argc, char **argv)
         if (wanted(functions[i].name, argc, argv) && !bench(&functions[i], dev, narrow, &d)) {
             fprintf(stderr, "%s: %s\n", functions[i].name, d.text);
             d = (struct diag){0};
+            ok = false;
         }
     device_close(dev);
-    return 0;
+    return ok ? 0 : 3;
 }

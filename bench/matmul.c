@@ -505,6 +505,7 @@ stop(struct contestant *c)
 struct request {
     const char *filter;
     int threads, rounds;
+    bool wrong; // a result was
     struct contestant who[MAX_PEERS + 1];
     int n;
 };
@@ -529,8 +530,10 @@ measure(struct request *q, int number)
         start(&q->who[i]);
         struct turn t = take_turn(&q->who[i], number);
         takes_part[i] = t.us >= 0;
-        if (t.us == -2)
+        if (t.us == -2) {
             fprintf(stderr, "%s %s: %s is wrong\n", p->name, p->how, kind_name[t.kind]);
+            q->wrong = true;
+        }
     }
     for (int r = 0; r < q->rounds; r++)
         for (int j = 0; j < q->n; j++) {
@@ -613,7 +616,7 @@ parse(struct request *q, int argc, char **argv)
         else
             argc = 0;
     }
-    if (argc % 2 == 0 || q->rounds < 1 || q->rounds > MAX_ROUNDS) {
+    if (argc % 2 == 0 || q->rounds < 1 || q->rounds > MAX_ROUNDS || q->threads < 1) {
         fprintf(stderr, "usage: matmul [--peer PATH]… [--threads N] [--filter NAME] "
                         "[--rounds N]\n");
         exit(2);
@@ -629,8 +632,13 @@ main(int argc, char **argv)
     add_peer(&q, NULL);
     parse(&q, argc, argv);
     print_head(&q);
+    int measured = 0;
     for (int i = 0; i < (int)(sizeof table / sizeof *table); i++)
-        if (chosen(&q, &table[i]))
+        if (chosen(&q, &table[i])) {
             measure(&q, i);
-    return 0;
+            measured++;
+        }
+    if (!measured)
+        fprintf(stderr, "no product is named '%s'\n", q.filter);
+    return q.wrong ? 1 : measured ? 0 : 2;
 }

@@ -3,7 +3,7 @@
 //   build/bench/scale [KIND] [NODES]
 // Per kind of graph and size: nanoseconds a node for the calls of the public interface, for finding
 // what is pending and writing the plan's key with a graph of it, for each pass, and for letting the
-// handles go. No kernel is compiled. A kind stops where a size takes longer than ten seconds.
+// handles go. No kernel is compiled. A kind stops where a size takes longer than three seconds.
 #include "fusec.h"
 
 #include "frontend/context.h"
@@ -149,21 +149,35 @@ lap(double *since)
     return us;
 }
 
+enum { MAX_PASSES = 16 };
 struct pass_times {
-    double us[16], clock;
+    double us[MAX_PASSES], clock;
+    const char *name[MAX_PASSES];
     int n;
 };
 
 static void
 note_pass(void *user, const char *pass, const struct graph *g, double us)
 {
-    (void)pass, (void)g, (void)us;
+    (void)g, (void)us;
     struct pass_times *t = user;
+    if (t->n == MAX_PASSES)
+        return;
+    t->name[t->n] = pass;
     t->us[t->n++] = lap(&t->clock);
 }
 
+static void
+print_head(const struct pass_times *t)
+{
+    printf("nanoseconds a node\n%-13s %8s %8s %8s %8s", "kind", "nodes", "calls", "key", "graph");
+    for (int i = 0; i < t->n; i++)
+        printf(" %8.8s", t->name[i]);
+    printf(" %8s %8s\n", "release", "kernels");
+}
+
 static bool
-measure(const struct kind *k, int n)
+measure(const struct kind *k, int n, bool *headed)
 {
     fc_options o = {.size = sizeof o, .flush_ops = INT64_MAX, .flush_bytes = INT64_MAX};
     struct build b = {0};
@@ -200,6 +214,9 @@ measure(const struct kind *k, int n)
     for (uint32_t i = 0; i < b.out.n; i++)
         fc_release(b.out.at[i]);
     double release = lap(&clock), per = 1e3 / n;
+    if (!*headed)
+        print_head(&t);
+    *headed = true;
     printf("%-13s %8d %8.0f %8.0f %8.0f", k->name, n, calls * per, key * per, graph * per);
     for (int i = 0; i < t.n; i++)
         printf(" %8.0f", t.us[i] * per);
@@ -214,15 +231,19 @@ measure(const struct kind *k, int n)
 int
 main(int argc, char **argv)
 {
-    printf("nanoseconds a node\n%-13s %8s %8s %8s %8s %8s %8s %8s %8s %8s %8s %8s\n", "kind",
-           "nodes", "calls", "key", "graph", "canon", "rounding", "decomp.", "canon", "fuse",
-           "release", "kernels");
     int most = argc > 2 ? atoi(argv[2]) : 1000000;
+    bool headed = false;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (argc > 1 && strcmp(argv[1], "all") && strcmp(argv[1], kinds[i].name))
             continue;
-        for (int n = 1000; n <= most && measure(&kinds[i], n); n *= 10)
+        for (int n = 1000; n <= most && measure(&kinds[i], n, &headed); n *= 10)
             continue;
     }
-    return 0;
+    if (headed)
+        return 0;
+    fprintf(stderr, "usage: scale [KIND] [NODES]\n  at least 1000 nodes; KIND: all");
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        fprintf(stderr, ", '%s'", kinds[i].name);
+    fprintf(stderr, "\n");
+    return 2;
 }

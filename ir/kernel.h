@@ -192,8 +192,7 @@ struct target {
     char features[2048];// cpu: LLVM's feature string
     uint32_t units;     // cores or multiprocessors used
     uint32_t vec_bytes; // widest vector register
-    int64_t l1, l2, llc, smem;
-    double copy_gbps, launch_us;
+    int64_t l1, l2, llc;
 };
 
 #endif

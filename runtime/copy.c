@@ -11,6 +11,7 @@
 
 #include "ir/base/clock.h"
 #include "ir/base/mem.h"
+#include "ir/base/size.h"
 #include "runtime/pool.h"
 
 #include <stdlib.h>
@@ -293,15 +294,15 @@ best_round(copy_fn *copy, const struct buffers *m, uint32_t threads)
 }
 
 static int64_t
-round_up(int64_t bytes)
+whole_lines(int64_t bytes)
 {
-    return bytes < 64 ? 64 : (bytes + 63) & ~(int64_t)63;
+    return round_up(max64(bytes, 1), 64);
 }
 
 static double
 fastest(const struct ways *w, int64_t bytes, uint32_t threads, int64_t sets)
 {
-    struct buffers m = {NULL, round_up(bytes), w->blocks, sets};
+    struct buffers m = {NULL, whole_lines(bytes), w->blocks, sets};
     int64_t all = sets * w->blocks * m.bytes;
     m.memory = mmap(NULL, (size_t)all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (m.memory == MAP_FAILED)
@@ -342,5 +343,5 @@ cpu_copy_gbps(int64_t bytes, uint32_t threads)
     struct target t;
     char words[256];
     cpu_target(&t, threads, words, sizeof words);
-    return cpu_copy_gbps_among(bytes, t.units, 4 * t.llc / (2 * round_up(bytes)) + 1);
+    return cpu_copy_gbps_among(bytes, t.units, 4 * t.llc / (2 * whole_lines(bytes)) + 1);
 }

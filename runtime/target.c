@@ -2,9 +2,6 @@
 // they are; a build without LLVM runs kernels in the interpreter and only needs the vector width.
 // Cores are those that this process may run on; caches come from sysfs, else from sysconf. The
 // last-level cache counts once per instance that those cores reach.
-//
-// copy_gbps is a nominal figure here, not a measurement: it weighs fusion decisions, and which
-// kernels are formed must not depend on how busy the machine was. See cpu_copy_gbps for the truth.
 #include "runtime/target.h"
 
 #include "codegen/codegen.h"
@@ -21,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_INSTANCES = 64, CORES_GUESS = 16 };
+enum { MAX_INSTANCES = 64 };
 
 // ---- caches
 
@@ -184,8 +181,6 @@ cpu_target(struct target *t, uint32_t threads, char *words, size_t words_size)
     find_processor(t);
     find_caches(t, &cpus);
     t->vec_bytes = cpu_vector_bytes();
-    t->copy_gbps = 20.0 * (t->units < CORES_GUESS ? t->units : CORES_GUESS);
-    t->launch_us = 0.5;
     char model[96];
     model_name(model, sizeof model);
     snprintf(words, words_size,

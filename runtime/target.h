@@ -11,8 +11,9 @@ void cpu_target(struct target *t, uint32_t threads, char *words, size_t words_si
 
 uint32_t cpu_vector_bytes(void); // of the widest vector register
 
-// Copy bandwidth in GB/s (bytes read plus bytes written), as the fastest of memcpy, a copy with
-// plain vector stores and one with streaming stores, each the best of several rounds. One round
+// Copy bandwidth in GB/s (bytes read plus bytes written), as the fastest of memcpy and of copies with
+// plain and with streaming vector stores, with and without requests ahead, each the best of several
+// rounds. One round
 // copies `bytes` bytes with `threads` threads (0: all cores); successive rounds use other buffers,
 // over four times the last-level cache in all. Takes a fraction of a second; 0 when memory is
 // short.

@@ -21,7 +21,10 @@ import sys
 import tempfile
 import time
 
-import numpy as np
+try:
+    import numpy as np
+except ModuleNotFoundError:  # --help and --join do without
+    np = None
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -316,6 +319,8 @@ def measure_all(options):
 
 def main():
     options = parse()
+    if np is None and not options.join:
+        sys.exit("compare.py needs numpy, which fills the arrays: pip install numpy")
     result = join(options.join) if options.join else measure_all(options)
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(result, indent=1) + "\n")

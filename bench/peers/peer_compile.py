@@ -1,4 +1,5 @@
-"""The workloads in PyTorch, compiled: the default mode, and the tuned one where there are matmuls."""
+"""The workloads in PyTorch, compiled: each way of stating one in the default mode, and in the tuned
+mode where there are matmuls."""
 import torch
 
 import peer_torch
@@ -12,8 +13,10 @@ class Peer(peer_torch.Peer):
         self.version = f"torch.compile {torch.__version__}"
 
     def ways(self, graph, request):
-        way = peer_torch.WAYS.get(graph, [None])[0]
         modes = ["default"] + (["max-autotune-no-cudagraphs"] if graph in TUNED else [])
         torch._dynamo.reset()  # guards of other workloads' graphs cost calls time
-        for mode in modes if way else []:
-            yield mode, torch.compile(way, mode=mode, dynamic=False, fullgraph=True)
+        for way in peer_torch.WAYS.get(graph, []):
+            for mode in modes:
+                yield f"{way.__name__} {mode}", torch.compile(
+                    way, mode=mode, dynamic=False, fullgraph=True
+                )

@@ -9,10 +9,11 @@
 // A class works like this:
 //
 //   emit_function(e, "kernel");                     // %args, %begin, %end, %scratch exist
-//   emit_loop_open(e, &l, "%begin", "%end", 1);     // for (l.index = %begin; < %end; += 1)
+//   emit_loop_open(e, &l, "%begin", "%end", "1");   // for (l.index = %begin; < %end; += 1)
+//   emit_loop_body(e, &l);                          // after the values it carries, if any
 //   struct emit_scope row = emit_scope(e, NULL, 1); // one lane: a point of P
 //   emit_bind(&row, 0, EMIT_UNIFORM, l.index);      // axis 0
-//   emit_hoist(e, &row);                            // what depends on bound axes only, now
+//   emit_hoist(e, &row, NULL, UINT32_MAX);          // what depends on bound axes only, now
 //   ... open an inner loop ...
 //   struct emit_scope in = emit_scope(e, &row, 16); // a vector of 16 points
 //   emit_bind(&in, 1, EMIT_LANES, inner.index);     // lane i stands at inner.index + i

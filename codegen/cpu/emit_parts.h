@@ -1,5 +1,5 @@
-// emit_parts.h: what the files of the walk (emit_walk.c, emit_memory.c, emit_cast.c) share among
-// themselves.
+// emit_parts.h: what the files of the walk (emit_walk.c, emit_memory.c, emit_cast.c, emit_extreme.c,
+// emit_divide.c, stage.c) share among themselves.
 #ifndef FUSEC_CODEGEN_CPU_EMIT_PARTS_H
 #define FUSEC_CODEGEN_CPU_EMIT_PARTS_H
 

@@ -1,11 +1,11 @@
 // llvm.c: LLVM IR text → object file or assembly, through LLVM's C API.
 //
-// One call parses, verifies, optimises and emits one module in an LLVMContext of its own, so calls
+// One call parses, optimises and emits one module in an LLVMContext of its own, so calls
 // may run on any number of threads. Shared are the initialisation of the target (once a process)
 // and machines that are not in use: one knows all of a processor's instructions, which takes longer
 // to set up than a small kernel's text to parse (0.4 ms of 4.5).
 //
-// The passes are few: emitters print explicit vectors, unrolled loops and no memory they don't
+// There is one pass: emitters print explicit vectors, unrolled loops and no memory they don't
 // mean, so what is left is to clean up repeated address arithmetic, hoist what does not change in a
 // loop and fold constants. Nothing here may change a bit of a float result: no pass below contracts
 // or reassociates without fast-math flags, which emitters never print.
@@ -94,9 +94,11 @@ job_parse(struct job *j, const char *text, size_t n)
     // The parser takes the buffer, also on failure.
     if (LLVMParseIRInContext(j->context, buffer, &j->module, &words))
         return refuse(j->d, "parsing generated IR", words);
+#ifdef FUSEC_VERIFY // a hundredth of the time; the parser has checked the types
     if (LLVMVerifyModule(j->module, LLVMReturnStatusAction, &words))
         return refuse(j->d, "verifying generated IR", words);
     LLVMDisposeMessage(words);
+#endif
     return true;
 }
 

@@ -10,7 +10,7 @@
 
 static const struct target nowhere = {
     .kind = DEVICE_CPU, .arch = "none", .units = 8, .vec_bytes = 64, .l1 = 32 << 10,
-    .l2 = 1 << 20, .llc = 32 << 20, .copy_gbps = 20, .launch_us = 1,
+    .l2 = 1 << 20, .llc = 32 << 20,
 };
 
 static struct plan *

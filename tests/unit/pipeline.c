@@ -9,7 +9,7 @@
 
 static const struct target target = {
     .kind = DEVICE_CPU, .arch = "none", .units = 8, .vec_bytes = 64, .l1 = 32 << 10,
-    .l2 = 1 << 20, .llc = 32 << 20, .copy_gbps = 20, .launch_us = 1,
+    .l2 = 1 << 20, .llc = 32 << 20,
 };
 
 // Softmax op by op: four loops that fuse into one.
