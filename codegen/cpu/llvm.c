@@ -85,7 +85,7 @@ on_diagnostic(LLVMDiagnosticInfoRef info, void *user)
 }
 
 static bool
-job_parse(struct job *j, const char *text, size_t n)
+job_parse(struct job *j, const char *text, size_t n, bool verify)
 {
     j->context = LLVMContextCreate();
     LLVMContextSetDiagnosticHandler(j->context, on_diagnostic, j->d);
@@ -94,11 +94,9 @@ job_parse(struct job *j, const char *text, size_t n)
     // The parser takes the buffer, also on failure.
     if (LLVMParseIRInContext(j->context, buffer, &j->module, &words))
         return refuse(j->d, "parsing generated IR", words);
-#ifdef FUSEC_VERIFY // a hundredth of the time; the parser has checked the types
-    if (LLVMVerifyModule(j->module, LLVMReturnStatusAction, &words))
+    if (verify && LLVMVerifyModule(j->module, LLVMReturnStatusAction, &words))
         return refuse(j->d, "verifying generated IR", words);
     LLVMDisposeMessage(words);
-#endif
     return true;
 }
 
@@ -237,7 +235,12 @@ compile(const char *text, size_t n, const struct target *t, LLVMCodeGenFileType 
     struct diag own = {0}; // d may hold an older error, which must not fail this call
     struct job j = {.d = &own};
     LLVMMemoryBufferRef out = NULL;
-    if (job_parse(&j, text, n) && job_machine(&j, t) && job_optimise(&j))
+    // A hundredth of the time, and the parser has checked the types: not for code that is to run.
+    bool verify = type == LLVMAssemblyFile;
+#ifdef FUSEC_VERIFY
+    verify = true;
+#endif
+    if (job_parse(&j, text, n, verify) && job_machine(&j, t) && job_optimise(&j))
         out = job_emit(&j, type);
     job_end(&j);
     if (!out)
