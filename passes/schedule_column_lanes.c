@@ -164,6 +164,11 @@ schedule_column_lanes(const struct kernel *k, const struct column_cost *c, const
     p.outer = p.columns ? kernel_points(k, AXIS_P) / p.columns : 0;
     if (!takes_body(k) || p.rows <= RED_LANES || !p.columns || !p.outer)
         return false;
+    // With few rows what chains leave is much beside what they read. It should stay in the
+    // first-level cache, and then narrow strips of rows in order are better (schedule_column.c).
+    int64_t l1 = t->l1 ? t->l1 : 32768;
+    if (p.rows < RED_BLOCK && p.columns > l1 * 2 / 3 / c->slot_column)
+        return false;
     choose_chains(&p, s);
     p.group = s->rows * s->vec;
     int64_t traffic = p.outer * p.rows * p.columns * c->bytes;

@@ -177,6 +177,7 @@ static void
 run_way(struct kernel *k, const struct way *w, const struct run_options *o)
 {
     struct target t = o->target;
+    t.l1 = 1 << 20; // few rows of many columns are else taken in order
     struct schedule s = scheduled(k, &t);
     cr_assert(s.tile[2], "%s: not lane by lane", o->what);
     int64_t columns = k->axis[k->naxis - 2].extent, rows = k->axis[k->naxis - 1].extent;
@@ -275,6 +276,29 @@ Test(emit_column, lanes_any_way)
     check_ways(make_sum, 1, 600, 259, DT_u8, way, 10);
     check_ways(make_sum, 1, 600, 259, DT_bf16, way, 10);
     check_ways(make_product, 1, 530, 70, DT_f64, way, 10);
+}
+
+static bool
+goes_lane_by_lane(int64_t rows, int64_t columns, int64_t l1)
+{
+    struct kernel k;
+    struct target t = host_target();
+    t.l1 = l1;
+    make_sum(&k, 1, rows, columns, DT_f32);
+    struct schedule s = scheduled(&k, &t);
+    kernel_free_body(&k);
+    return s.tile[2] != 0;
+}
+
+// Rows of less than a block leave nearly as much as they read: wide ones are taken in order.
+Test(emit_column, few_rows_go_in_order_unless_narrow)
+{
+    cr_expect(goes_lane_by_lane(17, 128, 48 << 10));
+    cr_expect(!goes_lane_by_lane(17, 200000, 48 << 10));
+    cr_expect(!goes_lane_by_lane(255, 513, 48 << 10));
+    cr_expect(goes_lane_by_lane(256, 513, 48 << 10));
+    cr_expect(goes_lane_by_lane(100000, 200000, 48 << 10));
+    cr_expect(!goes_lane_by_lane(16, 128, 48 << 10)); // column_few.c
 }
 
 // The schedule's own choice where it takes lanes apart: sizes beyond caches that are very small.
