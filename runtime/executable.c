@@ -171,10 +171,12 @@ fill_in(const struct executable *e, struct instance *in, void *const *input, voi
 {
     for (uint32_t i = 0; i < e->pointers; i++) {
         const struct plan_buffer *b = e->source[i];
-        in->pointer[i] = b->place == PLACE_INPUT    ? input[b->index]
-                         : b->place == PLACE_OUTPUT ? output[b->index]
-                         : arena                    ? arena + b->offset
-                                                    : NULL;
+        void *p = b->place == PLACE_INPUT    ? input[b->index]
+                  : b->place == PLACE_OUTPUT ? output[b->index]
+                  : arena                    ? arena + b->offset
+                                             : NULL;
+        if (in->pointer[i] != p) // workers have the line in their caches
+            in->pointer[i] = p;
     }
 }
 
@@ -239,7 +241,8 @@ executable_run(struct executable *e, void *const *input, void *const *output, st
         return diag_set(d, DIAG_RESOURCE, "no memory for %lld bytes of intermediate results",
                         (long long)bytes);
     struct instance *in = instance_take(e);
-    in->error = 0;
+    if (in->error)
+        in->error = 0;
     fill_in(e, in, input, output, arena);
     bool ok = launch_all(e, in, d);
     int32_t error = in->error;
