@@ -36,7 +36,9 @@
 // f16 and bf16 occur only in loads, stores, casts, bitcasts and where: arithmetic has been widened
 // to f32 by the passes. A bool instruction holds false or true; loads of bool normalise.
 //
-// A contraction accumulates k = 0, 1, … in one chain of fused multiply-adds per element, from +0.
+// A contraction accumulates k = 0, 1, … in one chain of fused multiply-adds per element, from +0. A
+// matmul of floats whose M or N is 1 is no contraction but products, each rounded, and their sum in
+// the order above (passes/decompose.c).
 #ifndef FUSEC_IR_KERNEL_H
 #define FUSEC_IR_KERNEL_H
 

@@ -8,6 +8,8 @@
 // reduction, which become an accumulator over P instead, nor where others read the operand too:
 // they share the rows in one kernel. The order of additions depends on logical
 // shapes alone, never on what surrounds the op.
+//
+// So it is with products of matrices that have one row or one column: they are sums.
 #include "passes/pass.h"
 
 #include "ir/base/check.h"
@@ -154,6 +156,42 @@ reduce(struct pass *p, uint16_t op, ref a, const int64_t *attr)
     else
         a = reduce_runs(p, op, a, axes, naxes);
     return attr[1 + naxes] ? a : drop_axes(p, a, axes, naxes);
+}
+
+// ---- products with one row or one column
+
+// A contraction of which M or N is 1 does little with what it loads, so it gains nothing from the
+// form that contractions have: it is a product of elements and a sum over k, in the order of sums,
+// whichever way the factors lie. Rows of either factor that run along k are then rows of a kernel.
+// Not integers: they wrap, so that both give the same bits, and sums are taken in 64.
+static bool
+is_product_with_vector(const struct pass *p, ref r)
+{
+    const struct shape *s = graph_shape(p->src, r);
+    const struct node *n = graph_node(p->src, r);
+    return n->op == OP_matmul && dtype_is_float(n->dtype) &&
+           (dim_of(p->src, s, s->rank - 2u) == 1 || dim_of(p->src, s, s->rank - 1u) == 1);
+}
+
+static ref
+last_axes_swapped(struct pass *p, ref a)
+{
+    uint32_t rank = shape_of(p, a)->rank;
+    int64_t attr[MAX_RANK + 1] = {rank};
+    for (uint32_t d = 0; d < rank; d++)
+        attr[1 + d] = d + 2 < rank ? d : 2 * (int64_t)rank - 3 - d;
+    return pass_op(p, OP_permute, &a, 1, attr, rank + 1);
+}
+
+// a [..., M, K] and b [..., N, K] broadcast against each other: M or N is 1.
+static ref
+product_with_vector(struct pass *p, ref r, const ref *in)
+{
+    ref product = pass_op2(p, OP_mul, in[0], last_axes_swapped(p, in[1]));
+    int64_t attr[] = {1, (int64_t)shape_of(p, product)->rank - 1, 1};
+    p->unroll = true;
+    ref sum = pass_cast(p, reduce(p, OP_sum, product, attr), graph_node(p->src, r)->dtype);
+    return pass_reshape(p, sum, graph_shape(p->src, r));
 }
 
 // ---- composites
@@ -410,11 +448,14 @@ rewrite(struct pass *p, ref r)
     const int64_t *attr = graph_attr(p->src, r);
     if (n->op == OP_concat)
         return concat_tree(p, r);
-    if (!op_is(n->op, OPK_COMPOSITE) && !op_is(n->op, OPK_REDUCE))
+    bool vector = is_product_with_vector(p, r);
+    if (!op_is(n->op, OPK_COMPOSITE) && !op_is(n->op, OPK_REDUCE) && !vector)
         return pass_copy(p, r);
     ref in[4];
     for (uint32_t i = 0; i < n->nin; i++)
         in[i] = pass_operand(p, r, i);
+    if (vector)
+        return product_with_vector(p, r, in);
     p->unroll = (op_is(n->op, OPK_REDUCE) || n->op == OP_mean) &&
                 p->uses[graph_in(p->src, r, 0).i] == 1;
     ref out = op_is(n->op, OPK_REDUCE) ? reduce(p, n->op, in[0], attr) : composite(p, r, in, attr);

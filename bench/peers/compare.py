@@ -75,6 +75,8 @@ def fill(entry, seed, places):
     rng, dims = np.random.default_rng(seed), entry["dims"]
     if entry["dtype"] == "i64":
         return rng.integers(0, places, dims)
+    if entry["dtype"] == "u8":
+        return rng.integers(0, 256, dims, np.uint8)
     array = rng.standard_normal(dims, np.float32)
     if entry["name"] == "v":
         array = np.abs(array)

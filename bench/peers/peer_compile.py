@@ -4,7 +4,8 @@ import torch
 
 import peer_torch
 
-TUNED = {"matmul_bias_gelu", "mlp_784_128_10_b64", "attention_naive"}
+TUNED = {"matmul_bias_gelu", "mlp_784_128_10_b64", "mlp_u8_784_128_10_b1",
+         "attention_naive"}
 
 
 class Peer(peer_torch.Peer):

@@ -73,6 +73,10 @@ def mlp(x, w1, b1, w2, b2):
     return jax.nn.relu(x @ w1 + b1) @ w2 + b2
 
 
+def mlp_u8(x, w1, b1, w2, b2):
+    return mlp(x.astype(jnp.float32) / 255.0, w1, b1, w2, b2)
+
+
 def attention(q, k, v):
     return jax.nn.softmax(q @ jnp.swapaxes(k, -1, -2) * 0.125, -1) @ v
 
@@ -114,6 +118,7 @@ WAYS = {
     "adam_f32": adam,
     "matmul_bias_gelu": matmul_bias_gelu,
     "mlp_784_128_10_b64": mlp,
+    "mlp_u8_784_128_10_b1": mlp_u8,
     "attention_naive": attention,
     "black_scholes_f32": black_scholes,
     "scale_mask_softmax_f32": scale_mask_softmax,

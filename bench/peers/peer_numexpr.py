@@ -71,6 +71,10 @@ def mlp(x, w1, b1, w2, b2):
     return evaluate("maximum(y + b, 0)", y=x @ w1, b=b1) @ w2 + b2
 
 
+def mlp_u8(x, w1, b1, w2, b2):
+    return mlp(evaluate("x / s", x=x.astype(np.float32), s=np.float32(255)), w1, b1, w2, b2)
+
+
 def attention(q, k, v):
     s = q @ k.swapaxes(-1, -2)
     scale = np.float32(0.125)
@@ -102,6 +106,7 @@ WAYS = {
     "adam_f32": adam,
     "matmul_bias_gelu": matmul_bias_gelu,
     "mlp_784_128_10_b64": mlp,
+    "mlp_u8_784_128_10_b1": mlp_u8,
     "attention_naive": attention,
     "scale_mask_softmax_f32": scale_mask_softmax,
     "huber_loss_f32": huber_loss,

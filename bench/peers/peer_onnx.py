@@ -10,7 +10,7 @@ import onnxruntime
 from onnx import parser
 
 BF16 = onnx.TensorProto.BFLOAT16
-ONNX_TYPE = {"f32": "float", "bf16": "bfloat16", "i64": "int64"}
+ONNX_TYPE = {"f32": "float", "bf16": "bfloat16", "i64": "int64", "u8": "uint8"}
 
 TEXT = {
     "add_relu": "s = Add(x, y) out0 = Relu(s)",
@@ -40,6 +40,8 @@ TEXT = {
         d = Div(step, root) p = Sub(p_in, d)""",
     "matmul_bias_gelu": 's = Gemm(a, b, bias) out0 = Gelu <approximate = "tanh"> (s)',
     "mlp_784_128_10_b64": "s = Gemm(x, w1, b1) h = Relu(s) out0 = Gemm(h, w2, b2)",
+    "mlp_u8_784_128_10_b1": """c = Constant <value_float = 255.0> () f = Cast <to = 1> (x)
+        p = Div(f, c) s = Gemm(p, w1, b1) h = Relu(s) out0 = Gemm(h, w2, b2)""",
     "attention_naive": """c = Constant <value_float = 0.125> ()
         t = Transpose <perm = [0, 1, 3, 2]> (k) s = MatMul(q, t) u = Mul(s, c)
         w = Softmax <axis = -1> (u) out0 = MatMul(w, v)""",

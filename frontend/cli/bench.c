@@ -36,6 +36,7 @@ static const struct { // the first nineteen are those that other compilers are m
     {"adam_f32", "adam_f32", 0},
     {"matmul_bias_gelu", "matmul_bias_gelu", 0},
     {"mlp_784_128_10_b64", "mlp_784_128_10_b64", 0},
+    {"mlp_u8_784_128_10_b1", "mlp_u8_784_128_10_b1", 0},
     {"attention_naive", "attention_naive", 0},
     {"black_scholes_f32", "black_scholes_f32", 0},
     {"scale_mask_softmax_f32", "scale_mask_softmax_f32", 0},

@@ -270,7 +270,8 @@ class_words(const struct launch *l, struct str *out)
     if (s->overlap)
         str_printf(out, ", %d rows at once", __builtin_popcount(s->overlap));
     if (kept(s))
-        str_printf(out, ", %s kept on chip between them", plural(kept(s), "value", "values", text));
+        str_printf(out, ", %s kept on chip %s", plural(kept(s), "value", "values", text),
+                   l->kernel.cls == CLASS_ROW && s->rows ? "for all rows" : "between them");
     if (s->streaming_store)
         str_add(out, ", stores past the caches");
 }

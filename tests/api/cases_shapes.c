@@ -224,3 +224,40 @@ Test(cases_shapes, what_only_empty_results_need)
 {
     in_both_modes(empty_results);
 }
+
+// x [m, 2] times y [2, n], which may lie transposed, m a dim by name: with one row or one column the
+// rounded products are summed, which here gives 0; else the rounding of a chain shows.
+static void
+expect_product(fc_context *ctx, int64_t m, int64_t n, bool turned)
+{
+    const float x[2] = {1, 1 + 0x1p-12f}, y[2] = {-(1 + 0x1p-11f), 1 + 0x1p-12f};
+    float a[8], b[8], right[16];
+    for (int64_t i = 0; i < 2 * m; i++)
+        a[i] = x[i % 2];
+    for (int64_t i = 0; i < 2 * n; i++)
+        b[i] = turned ? y[i % 2] : y[i / n];
+    for (int64_t i = 0; i < m * n; i++)
+        right[i] = m == 1 || n == 1 ? 0 : 0x1p-24f;
+    fc_dim rows = fc_dim_named(ctx, "M", m);
+    fc_tensor p = fc_from_host(ctx, FC_F32, a, (fc_dim[]){rows, fc_n(2)}, 2), q;
+    if (turned)
+        q = fc_transpose(fc_from_host(ctx, FC_F32, b, FC_SHAPE(n, 2)), 0, 1);
+    else
+        q = fc_from_host(ctx, FC_F32, b, FC_SHAPE(2, n));
+    expect_floats(ctx, fc_matmul(p, q), right, m * n);
+    expect_floats(ctx, fc_abs(fc_matmul(fc_neg(p), q)), right, m * n);
+}
+
+static void
+one_row_or_column(fc_context *ctx)
+{
+    static const int64_t rows[] = {3, 1, 2, 1, 4, 1};
+    for (int turned = 0; turned < 2; turned++)
+        for (int i = 0; i < 6; i++)
+            for (int64_t n = 4; n >= 1; n--)
+                expect_product(ctx, rows[i], n, turned);
+}
+Test(cases_shapes, products_with_one_row_or_column)
+{
+    in_both_modes(one_row_or_column);
+}

@@ -130,6 +130,7 @@ static const struct {
     {"var_rows_f32", 1, true},      {"transpose_add_f32", 1, true},
     {"cross_entropy_fwd", 1, true}, {"adam_f32", 1, true},
     {"matmul_bias_gelu", 1, false}, {"mlp_784_128_10_b64", 2, false},
+    {"mlp_u8_784_128_10_b1", 2, false},
     {"attention_naive", 3, false},  {"black_scholes_f32", 1, true},
     {"scale_mask_softmax_f32", 1, true}, {"huber_loss_f32", 1, true},
 };
