@@ -24,37 +24,46 @@
 // ---- the vector loops along one row
 
 enum { LINE = 64 };
+enum request { TO_L1, TO_L2, TO_WRITE };
 
-// Asks for what this access reads or writes `prefetch` lines after the group at `s`. Only where
-// what follows in memory is used soon: along rows that are one run, or long ones.
+// Asks for what this access reads or writes `ahead` lines after the group at `s`. Only where what
+// follows in memory is used soon: along rows that are one run, or long ones.
 static void
 ask_ahead(struct emitter *e, struct emit_scope *s, uint32_t axis, uint32_t access, uint32_t unroll,
-          bool write)
+          int64_t ahead, enum request request)
 {
     const struct access *x = &e->kernel.access.at[access];
-    int64_t size = dtype_size(x->dtype), ahead = e->sched->prefetch * LINE;
+    int64_t size = dtype_size(x->dtype);
     if (x->stride[axis] != 1 || (axis && x->stride[axis - 1] == 0))
         return;
     for (int64_t at = 0; at < unroll * e->sched->vec * size; at += LINE) {
-        const char *byte = emit_text(e, "%lld", (long long)(ahead + at));
+        const char *byte = emit_text(e, "%lld", (long long)(ahead * LINE + at));
         const char *p = emit_ptr(e, emit_address(e, s, access), byte, "i8");
-        if (write)
+        if (request == TO_WRITE)
             emit_prefetch_write(e, p);
         else
-            emit_prefetch(e, p, 2);
+            emit_prefetch(e, p, request == TO_L1 ? 1 : 2);
     }
 }
 
+// Streaming stores hold the few buffers between the first two levels, which loads that find their
+// lines in the second level need too: a second request, a quarter as far, brings them to the first.
 static void
 ask_ahead_of_group(struct emitter *e, struct emit_scope *s, uint32_t axis, uint32_t unroll,
                    uint32_t flags)
 {
     const struct kernel *k = &e->kernel;
-    for (uint32_t i = 1; i < k->inst.n; i++)
-        if (k->inst.at[i].op == OP_load && !k->inst.at[i].a)
-            ask_ahead(e, s, axis, k->inst.at[i].aux, unroll, false);
-    for (uint32_t i = 0; i < k->store.n && !(flags & EMIT_NONTEMPORAL); i++)
-        ask_ahead(e, s, axis, k->store.at[i].access, unroll, true);
+    int64_t ahead = e->sched->prefetch;
+    bool stream = flags & EMIT_NONTEMPORAL;
+    for (uint32_t i = 1; i < k->inst.n; i++) {
+        if (k->inst.at[i].op != OP_load || k->inst.at[i].a)
+            continue;
+        ask_ahead(e, s, axis, k->inst.at[i].aux, unroll, ahead, TO_L2);
+        if (stream)
+            ask_ahead(e, s, axis, k->inst.at[i].aux, unroll, ahead / 4, TO_L1);
+    }
+    for (uint32_t i = 0; i < k->store.n && !stream; i++)
+        ask_ahead(e, s, axis, k->store.at[i].access, unroll, ahead, TO_WRITE);
 }
 
 static void
