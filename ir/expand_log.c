@@ -6,7 +6,7 @@
 // upper part is exact, and near 1 (k = 0) nothing cancels. Zeros, which data have, give
 // -infinity in passing; denormals, negative arguments, infinity and NaN are a rare operand
 // (x_where_rarely), found by an unsigned comparison of the bits.
-//   f32: log(1 + f) = f + f^2 P(f), degree 8, relative error 2^-26.1
+//   f32: log(1 + f) = f + f^2 P(f), degree 9, relative error 2^-30.1
 //   f64: with s = f / (2 + f), log(1 + f) = 2 atanh(s) = 2 s + s^3 P(s^2), degree 6, 2^-59.5; as
 //        2 s = f - s f, it is f - (f^2/2 - s (f^2/2 + s^2 P)), where the leading f is exact
 //        (the scheme of Sun's fdlibm, K. C. Ng 1993). Both fits: ir/fit_polynomials.py.
@@ -17,8 +17,8 @@
 #include <math.h>
 
 static const double poly32[] = {
-    -0x1.fffff8p-2, 0x1.555608p-2, -0x1.0004f8p-2, 0x1.99484ep-3, -0x1.53ad56p-3, 0x1.29032p-3,
-    -0x1.19e244p-3, 0x1.c6b5b8p-4, -0x1.5577fcp-5,
+    -0x1p-1, 0x1.555544p-2, -0x1.ffffep-3, 0x1.99a626p-3, -0x1.55667ep-3, 0x1.2323c8p-3,
+    -0x1.faa784p-4, 0x1.e6967ap-4, -0x1.e70486p-4, 0x1.1fe334p-4,
 };
 static const double poly64[] = {
     0x1.5555555555592p-1, 0x1.999999997ff18p-2, 0x1.24924941e1569p-2, 0x1.c71c52145a5e3p-3,

@@ -145,7 +145,7 @@ FITS = {
     'exp64': lambda: fit(exp_rest, lambda r: r**2 / mp.exp(r), -HALF_LN2, HALF_LN2, 10, F64),
     'expm1_32': lambda: fit(exp_rest, expm1_weight, -HALF_LN2, HALF_LN2, 5, F32),
     'expm1_64': lambda: fit(exp_rest, expm1_weight, -HALF_LN2, HALF_LN2, 10, F64),
-    'log32': lambda: fit(log_rest, log_weight, 1 / ROOT - 1, ROOT - 1, 8, F32),
+    'log32': lambda: fit(log_rest, log_weight, 1 / ROOT - 1, ROOT - 1, 9, F32),
     'log64': lambda: fit(atanh_rest, lambda z: z / 2, mp.mpf(0), ((ROOT - 1) / (ROOT + 1))**2, 6,
                          F64),
     'pow_log2': lambda: fit(log2_rest, lambda f: 1 / log2_rest(f), 1 / ROOT - 1, ROOT - 1, 13,
