@@ -96,6 +96,10 @@ parse(struct args *a, struct request *q)
         else
             args_unknown(a);
     }
+    if (!a->failed && q->compile && q->json)
+        args_fail(a, "--compile prints a table, not JSON");
+    if (!a->failed && q->filter && q->files.n)
+        args_fail(a, "--filter picks among the standard workloads, not among files");
     return !a->failed;
 }
 

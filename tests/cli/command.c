@@ -176,6 +176,8 @@ Test(command, usage_errors_have_words_and_code_2)
 {
     write_example();
     EXPECT(fusec(""), 2, "usage: fusec");
+    EXPECT(fusec("bench --compile --json"), 2, "--compile prints a table");
+    EXPECT(fusec("bench --filter softmax_f32 some.fuse"), 2, "--filter picks among the standard");
     EXPECT(fusec("frobnicate"), 2, "unknown command 'frobnicate'");
     EXPECT(fusec("explain f.fuse --colour"), 2, "unknown argument '--colour'");
     EXPECT(fusec("explain f.fuse g.fuse"), 2, "unknown argument 'g.fuse'");
