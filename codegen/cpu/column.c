@@ -544,6 +544,19 @@ column_unit(struct column *c, const char *outer, const char *number)
     c->aligned = e->sched->streaming_store ? all_aligned(c) : NULL;
 }
 
+void
+column_units_open(struct column *c, struct column_units *u, const char *function)
+{
+    struct emitter *e = c->e;
+    emit_function(e, function);
+    u->all = emit_scope(e, NULL, 1);
+    emit_hoist(e, &u->all, NULL, UINT32_MAX);
+    emit_loop_open(e, &u->loop, "%begin", "%end", "1");
+    emit_loop_body(e, &u->loop);
+    u->unit = emit_scope(e, &u->all, 1);
+    c->unit = &u->unit;
+}
+
 bool
 cpu_column(struct emitter *e)
 {
@@ -554,21 +567,15 @@ cpu_column(struct emitter *e)
         return column_lanes(e);
     if (!column_layout(&c, e, e->sched->tile[0], RED_LANES, kernel_points(&e->kernel, AXIS_R)))
         return false;
-    emit_function(e, "kernel");
-    struct emit_scope all = emit_scope(e, NULL, 1);
-    emit_hoist(e, &all, NULL, UINT32_MAX);
-    struct emit_loop l;
-    emit_loop_open(e, &l, "%begin", "%end", "1");
-    emit_loop_body(e, &l);
-    struct emit_scope unit = emit_scope(e, &all, 1);
-    c.unit = &unit;
-    const char *number, *outer = column_divide(e, l.index, "strips", column_strips(&c), &number);
+    struct column_units u;
+    column_units_open(&c, &u, "kernel");
+    const char *number, *outer = column_divide(e, u.loop.index, "strips", column_strips(&c), &number);
     column_unit(&c, outer, number);
     if (e->sched->tile[1])
         column_few(&c);
     for (uint32_t s = 0; s < e->kernel.nstage && !e->sched->tile[1]; s++)
         emit_stage(&c, s);
-    emit_loop_close(e, &l, NULL);
+    emit_loop_close(e, &u.loop, NULL);
     if (e->sched->streaming_store)
         emit_line(e, "call void @llvm.x86.sse.sfence()");
     emit_function_end(e);

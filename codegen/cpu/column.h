@@ -55,6 +55,12 @@ void column_results(struct column *c, const char *slot);
 const char *column_divide(struct emitter *e, const char *i, const char *name, int64_t by,
                           const char **rest);
 int64_t column_strips(const struct column *c);
+// Opens a function and its loop over units; the scopes live as long as *u.
+struct column_units {
+    struct emit_scope all, unit;
+    struct emit_loop loop;
+};
+void column_units_open(struct column *c, struct column_units *u, const char *function);
 // Binds the outer axes and the strip.
 void column_unit(struct column *c, const char *outer, const char *number);
 // Begins a stage: finds its accumulators, stores and computes what belongs to the row level.

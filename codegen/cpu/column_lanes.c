@@ -367,16 +367,10 @@ emit_kernel(struct lanes *s, const struct split *p)
 {
     struct column *c = &s->c;
     struct emitter *e = c->e;
-    emit_function(e, "kernel");
-    struct emit_scope all = emit_scope(e, NULL, 1);
-    emit_hoist(e, &all, NULL, UINT32_MAX);
-    struct emit_loop l;
-    emit_loop_open(e, &l, "%begin", "%end", "1");
-    emit_loop_body(e, &l);
-    struct emit_scope unit = emit_scope(e, &all, 1);
-    c->unit = &unit;
+    struct column_units u;
+    column_units_open(c, &u, "kernel");
     const char *strip, *group = "0", *part = "0";
-    const char *outer = column_divide(e, l.index, "strips", p->strips, &strip);
+    const char *outer = column_divide(e, u.loop.index, "strips", p->strips, &strip);
     if (c->partial) {
         outer = column_divide(e, outer, "groups", p->groups, &group);
         outer = column_divide(e, outer, "parts", p->parts, &part);
@@ -386,7 +380,7 @@ emit_kernel(struct lanes *s, const struct split *p)
     const char *lane = emit_mul(e, group, emit_text(e, "%u", c->lanes));
     const char *slot = emit_part(s, part, lane);
     if (c->partial) {
-        const char *to = shared_slot(c, p, l.index);
+        const char *to = shared_slot(c, p, u.loop.index);
         struct emit_loop copy;
         emit_loop_open(e, &copy, "0", emit_text(e, "%lld", (long long)(c->lanes * c->strip)),
                        emit_text(e, "%u", c->vec));
@@ -400,7 +394,7 @@ emit_kernel(struct lanes *s, const struct split *p)
         for (uint32_t stage = 1; stage < e->kernel.nstage; stage++)
             column_stage(c, stage);
     }
-    emit_loop_close(e, &l, NULL);
+    emit_loop_close(e, &u.loop, NULL);
     emit_function_end(e);
 }
 
@@ -458,22 +452,16 @@ emit_finish(struct lanes *s, const struct split *p)
 {
     struct column *c = &s->c;
     struct emitter *e = c->e;
-    emit_function(e, "kernel_finish");
-    struct emit_scope all = emit_scope(e, NULL, 1);
-    emit_hoist(e, &all, NULL, UINT32_MAX);
-    struct emit_loop l;
-    emit_loop_open(e, &l, "%begin", "%end", "1");
-    emit_loop_body(e, &l);
-    struct emit_scope unit = emit_scope(e, &all, 1);
-    c->unit = &unit;
-    const char *piece, *outer = column_divide(e, l.index, "pieces", column_strips(c), &piece);
+    struct column_units u;
+    column_units_open(c, &u, "kernel_finish");
+    const char *piece, *outer = column_divide(e, u.loop.index, "pieces", column_strips(c), &piece);
     column_unit(c, outer, piece);
     column_stage(c, 0);
     emit_join(s, p, outer);
     column_results(c, pop(s, emit_named(e, "parts", p->parts)));
     for (uint32_t stage = 1; stage < e->kernel.nstage; stage++)
         column_stage(c, stage);
-    emit_loop_close(e, &l, NULL);
+    emit_loop_close(e, &u.loop, NULL);
     emit_function_end(e);
 }
 
