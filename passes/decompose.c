@@ -302,12 +302,12 @@ fused_multiply_add(struct pass *p, ref a, ref b, ref c)
     return pass_op(p, OP_fma, in, 3, NULL, 0);
 }
 
-// x / 2 (1 + y)
+// x (1 + y) / 2; x / 2 y + x / 2 would be +0 where y = -1, and where x = -0.
 static ref
 gated(struct pass *p, ref x, ref y)
 {
-    ref half = pass_op2(p, OP_mul, x, pass_number(p, graph_node(p->dst, x)->dtype, 0.5));
-    return fused_multiply_add(p, half, y, half);
+    ref half = pass_number(p, graph_node(p->dst, x)->dtype, 0.5);
+    return pass_op2(p, OP_mul, x, fused_multiply_add(p, half, y, half));
 }
 
 static ref

@@ -115,6 +115,8 @@ signed_zeros(const struct world *w)
     IS_F(fc_max(F(0, -0.0f), F(-0.0f, 0)), 0, 0);
     IS_F(fc_min(F(0, -0.0f), F(-0.0f, 0)), -0.0f, -0.0f);
     IS_F(fc_where(fc_lt_scalar(F(-1, 1), 0), F(-0.0f, 1), fc_scalar(w->ctx, 0.0)), -0.0f, 0);
+    IS_F(fc_gelu(F(-0.0f, -20, 0, 20)), -0.0f, -0.0f, 0, 20);
+    IS_F(fc_gelu_tanh(F(-0.0f, -20, 0, 20)), -0.0f, -0.0f, 0, 20);
 }
 Test(cases_values, signed_zeros_keep_their_sign)
 {
