@@ -13,9 +13,11 @@
 // a unit is a strip with all its lanes and rows.
 //
 // The columns of a strip are taken `rows` vectors at once, so that several chains are under way and
-// what belongs to a row is fetched once for all. Chains of `unroll` rows are written out; others
-// (shorter ones of the last block, costly bodies) are loops. Columns that fill no such group go by
-// single vectors under a mask.
+// what belongs to a row is fetched once for all. Chains of `unroll` rows are written out, all rows at
+// once or, where these come from memory, edge[1] of them in a go through the strip, as memory likes
+// few streams; between the goes chains are held in the counter's free level. Others (shorter ones of
+// the last block, costly bodies) are loops. Columns that fill no such group go by single vectors
+// under a mask.
 #include "codegen/cpu/column.h"
 
 #include "ir/base/size.h"
@@ -28,6 +30,7 @@ enum { MAX_VECTORS = 4, MAX_ACCS = 8 };
 struct lanes {
     struct column c;
     uint32_t vectors;    // at once
+    uint32_t run;        // rows of a chain taken in one go through the strip
     const char *lane;    // i64: the lane at hand
     const char *lane_at; // i64: its place in a slot
     const char *row0;    // i64: first row of the block
@@ -73,15 +76,21 @@ place(struct lanes *s, uint32_t w)
     return emit_add(e, at, emit_text(e, "%u", w * s->c.vec));
 }
 
+// The level at which the counter is empty below `count`, and what makes that count ends up.
+static const char *
+first_free(struct lanes *s)
+{
+    return s->counts ? emit_op(s->c.e, "call i64 @llvm.cttz.i64(i64 %s, i1 true)", s->count) : "0";
+}
+
 // The block (or part) that makes the count `count` joins what has been counted. v: [n][nacc].
 static void
 push(struct lanes *s, uint32_t n, struct emit_acc *v)
 {
     struct column *c = &s->c;
     struct emitter *e = c->e;
-    const char *top = "0";
+    const char *top = first_free(s);
     if (s->counts) {
-        top = emit_op(e, "call i64 @llvm.cttz.i64(i64 %s, i1 true)", s->count);
         struct emit_acc joined[MAX_VECTORS * MAX_ACCS];
         struct emit_loop l;
         emit_loop_open(e, &l, "0", top, "1");
@@ -224,23 +233,56 @@ column_loop(struct lanes *s, struct emit_loop *l, const char *from, const char *
     c->global = emit_add(c->e, c->first, l->index);
 }
 
-// Chains of `unroll` rows, written out.
+// Some rows of all chains: `at`'s rows are added to what chains hold, or begin them; what they come
+// to is held, in the place of the counter that it will take, or goes to the counter.
+struct run {
+    const char *at; // the first row, a step of the lane
+    bool begins, ends;
+};
+
 static void
-written_out_chains(struct lanes *s, const char *whole)
+run_of_chains(struct lanes *s, const char *whole, const struct run *r)
 {
     struct column *c = &s->c;
     struct emitter *e = c->e;
     struct emit_scope row[RED_STEPS];
     const char *j[RED_STEPS];
-    for (uint32_t u = 0; u < c->unroll; u++)
-        row[u] = bind_row(s, emit_text(e, "%u", u), &j[u]);
+    for (uint32_t u = 0; u < s->run; u++)
+        row[u] = bind_row(s, emit_add(e, r->at, emit_text(e, "%u", u)), &j[u]);
+    const char *held = column_slot(c, first_free(s));
     struct emit_loop l;
     column_loop(s, &l, "0", whole, s->vectors * c->vec);
     struct emit_acc v[MAX_VECTORS * MAX_ACCS];
-    for (uint32_t u = 0; u < c->unroll; u++)
-        add_row(s, &row[u], j[u], s->vectors, NULL, u == 0, v);
-    push(s, s->vectors, v);
+    uint32_t n = s->vectors * c->nacc;
+    for (uint32_t i = 0; !r->begins && i < n; i++)
+        v[i] = column_load_acc(c, c->acc[i % c->nacc], held, place(s, i / c->nacc));
+    for (uint32_t u = 0; u < s->run; u++)
+        add_row(s, &row[u], j[u], s->vectors, NULL, r->begins && u == 0, v);
+    for (uint32_t i = 0; !r->ends && i < n; i++)
+        column_store_acc(c, c->acc[i % c->nacc], held, place(s, i / c->nacc), v[i]);
+    if (r->ends)
+        push(s, s->vectors, v);
     emit_loop_close(e, &l, NULL);
+}
+
+// Chains of `unroll` rows, `run` rows at a time.
+static void
+written_out_chains(struct lanes *s, const char *whole)
+{
+    struct emitter *e = s->c.e;
+    uint32_t last = s->c.unroll - s->run;
+    run_of_chains(s, whole, &(struct run){.at = "0", .begins = true, .ends = !last});
+    if (!last)
+        return;
+    if (last > s->run) {
+        struct emit_loop l;
+        emit_loop_open(e, &l, emit_text(e, "%u", s->run), emit_text(e, "%u", last),
+                       emit_text(e, "%u", s->run));
+        emit_loop_body(e, &l);
+        run_of_chains(s, whole, &(struct run){.at = l.index});
+        emit_loop_close(e, &l, NULL);
+    }
+    run_of_chains(s, whole, &(struct run){.at = emit_text(e, "%u", last), .ends = true});
 }
 
 static void
@@ -470,7 +512,9 @@ column_lanes(struct emitter *e)
 {
     const struct schedule *sched = e->sched;
     int64_t rows = kernel_points(&e->kernel, AXIS_R);
-    struct lanes s = {.vectors = sched->rows, .counts = min64(rows, sched->chunk) > RED_BLOCK};
+    struct lanes s = {.vectors = sched->rows,
+                      .run = sched->edge[1] ? sched->edge[1] : sched->unroll,
+                      .counts = min64(rows, sched->chunk) > RED_BLOCK};
     struct column *c = &s.c;
     struct split p = {.lanes = sched->tile[2],
                       .strip = sched->tile[0],

@@ -171,6 +171,7 @@ struct way {
     uint8_t vectors;
     bool loops;       // no chain written out
     bool parts;       // with the second phase
+    uint8_t run;      // rows of a chain in one go, where chains of 16 are written out
 };
 
 static void
@@ -189,6 +190,7 @@ run_way(struct kernel *k, const struct way *w, const struct run_options *o)
     s.rows = w->vectors;
     s.unroll = w->loops ? 0 : s.unroll;
     s.edge[0] |= w->loops;
+    s.edge[1] = s.unroll == RED_STEPS ? w->run : 0;
     s.scratch_bytes = 4 << 20;
     s.units = w->parts ? n * (RED_LANES / w->lanes) * parts : n;
     s.shared_scratch_bytes = w->parts ? s.units * w->lanes * w->strip * 64 : 0;
@@ -259,11 +261,11 @@ check_ways(make_kernel *make, int64_t outer, int64_t rows, int64_t columns, uint
 Test(emit_column, lanes_any_way)
 {
     static const struct way way[] = {
-        {128, 16, 4096, 4, false, false}, {16, 16, 4096, 1, false, false},
-        {64, 16, 4096, 2, true, false},   {128, 1, 4096, 4, false, true},
-        {32, 1, 256, 2, false, true},     {256, 2, 512, 1, true, true},
-        {128, 4, 1024, 4, false, true},   {16, 8, 256, 1, true, true},
-        {64, 16, 256, 4, false, true},    {32, 16, 512, 1, false, true},
+        {128, 16, 4096, 4, false, false, 2}, {16, 16, 4096, 1, false, false, 0},
+        {64, 16, 4096, 2, true, false, 0},   {128, 1, 4096, 4, false, true, 1},
+        {32, 1, 256, 2, false, true, 2},     {256, 2, 512, 1, true, true, 0},
+        {128, 4, 1024, 4, false, true, 4},   {16, 8, 256, 1, true, true, 0},
+        {64, 16, 256, 4, false, true, 8},    {32, 16, 512, 1, false, true, 16},
     };
     static const int64_t rows[] = {17, 32, 255, 256, 257, 300, 511, 513, 1040, 2310};
     static const int64_t columns[] = {1, 15, 16, 17, 130, 259};
