@@ -17,7 +17,8 @@ enum {
     SHORT_RUN = 8 << 10, // and at least where another way is open
     WIDE = 32 << 10,     // bytes of a strip's results of one lane, at most
     PART_BLOCKS = 4,     // of a part, at least: what it leaves is small beside what it reads
-    CHUNKS_A_THREAD = 4, // of the pool
+    UNITS_A_THREAD = 4,  // at least, so that no thread waits long for the last one
+    PARTS_A_THREAD = 8,
     MAX_ACCS = 8,
     STREAMS = 2, // rows that a go through a strip reads
 };
@@ -100,7 +101,7 @@ plan_strips(struct lanes_plan *p, int64_t vec)
     int64_t to = most >= p->group ? p->group : vec;
     most = max64(most / to * to, vec);
     p->strip = divided(p->columns, max64(ceil_div(p->columns, most), 1), to);
-    while (p->strip > p->group && units(p) < CHUNKS_A_THREAD * p->threads &&
+    while (p->strip > p->group && units(p) < UNITS_A_THREAD * p->threads &&
            p->strip * p->rows > 4096)
         p->strip = round_up(p->strip / 2, p->group);
     return true;
@@ -118,7 +119,7 @@ plan_parts(struct lanes_plan *p, int64_t vec)
     for (p->lanes = 1; p->lanes < RED_LANES && p->lanes * p->strip * load < RUN;)
         p->lanes *= 2;
     p->part = all_rows(p);
-    while (p->part > PART_BLOCKS * RED_BLOCK && units(p) < CHUNKS_A_THREAD * p->threads)
+    while (p->part > PART_BLOCKS * RED_BLOCK && units(p) < PARTS_A_THREAD * p->threads)
         p->part /= 2;
     while (unit_scratch(p) > COLUMN_SCRATCH && p->part > 64 * RED_BLOCK)
         p->part /= 2;
@@ -139,7 +140,7 @@ static bool
 strips_will_do(const struct lanes_plan *p)
 {
     bool run = p->strip >= p->columns || p->strip * p->c->bytes >= SHORT_RUN;
-    return run && (p->threads == 1 || units(p) >= CHUNKS_A_THREAD * p->threads);
+    return run && (p->threads == 1 || units(p) >= UNITS_A_THREAD * p->threads);
 }
 
 // Vectors at once and rows of a chain that is written out.
