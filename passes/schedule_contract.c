@@ -11,9 +11,9 @@
 // the copy pays. Costs below are in cycles of a core that starts two multiply-adds and two loads a
 // cycle; only their ratios matter.
 //
-// With AVX-512 and floats the innermost loop is printed as assembly (codegen/cpu/contract_asm.c),
-// which reads more layouts where they lie, so the third question has other answers there. Its
-// scratch is at most 256 KiB a thread.
+// With AVX-512, or AVX2 and FMA, and floats the innermost loop is printed as assembly
+// (codegen/cpu/contract_asm.c), which reads more layouts where they lie, so the third question has
+// other answers there. Its scratch is at most 256 KiB a thread with AVX-512, else at most 768.
 #include "passes/schedule_contract.h"
 
 #include "ir/base/size.h"
@@ -93,6 +93,16 @@ swap_roles(struct problem *p)
     p->M = q.N, p->N = q.M, p->m = q.n, p->n = q.m, p->a = q.b, p->b = q.a;
 }
 
+// Among the target's features, of which one more begins as this one does.
+static bool
+has_fma(const struct target *t)
+{
+    const char *at = strstr(t->features, "+fma");
+    while (at && at[4] && at[4] != ',')
+        at = strstr(at + 4, "+fma");
+    return at != NULL;
+}
+
 static struct problem
 problem_of(const struct kernel *k, const struct target *t)
 {
@@ -107,7 +117,8 @@ problem_of(const struct kernel *k, const struct target *t)
     p.size = dtype_size(k->acc.at[k->contraction.acc].dtype);
     p.lanes = bytes / p.size;
     p.registers = bytes == 64 ? 32 : 16;
-    p.by_hand = bytes == 64 && dtype_is_float(k->acc.at[k->contraction.acc].dtype);
+    p.by_hand = (bytes == 64 || (bytes == 32 && has_fma(t))) &&
+                dtype_is_float(k->acc.at[k->contraction.acc].dtype);
     return p;
 }
 
@@ -327,26 +338,35 @@ size_blocks(const struct problem *p, const struct schedule *s, int64_t *mc, int6
     *nc = part(p->N, room, columns);
 }
 
+// Bytes a thread. With vectors of 256 bits a step of k takes less time, so that packing B again for
+// each strip of rows counts for more: A's panel then takes most of the second-level cache.
+static int64_t
+scratch_by_hand(const struct problem *p)
+{
+    int64_t most = p->lanes * p->size == 64 ? 0 : min64(p->t->l2, 1 << 20) * 3 / 4;
+    return max64(most, 256 << 10);
+}
+
 // B's panel and a tile's rows of A fill the first-level cache, for which it pays to come back to C
-// more often; A's panel, if it is packed, and B's take 256 KiB together. C's tile is as wide as C
+// more often; A's panel, if it is packed, and B's fill the scratch. C's tile is as wide as C
 // unless its sums are in scratch: A is then packed once, and sums in the output are asked for early
 // enough wherever they lie.
 static void
 size_blocks_by_hand(const struct problem *p, const struct schedule *s, int64_t *mc, int64_t *nc,
                     int64_t *kc)
 {
-    enum { SCRATCH = 256 << 10 };
     int64_t columns = (int64_t)s->unroll * s->vec, l2 = max64(p->t->l2, 256 << 10);
+    int64_t scratch = scratch_by_hand(p), half = p->lanes * p->size == 64 ? l2 / 2 : scratch;
     int64_t deep = deep_panel(p, s->rows, s->unroll);
     *kc = part(p->K, p->K <= deep * 3 / 2 ? deep * 3 / 2 : deep, 1);
     int64_t width = contract_layout(s, p->size, p->K).width;
-    int64_t room = SCRATCH - 4 * (int64_t)p->lanes * p->size * p->registers -
+    int64_t room = scratch - 4 * (int64_t)p->lanes * p->size * p->registers -
                    round_up(*kc, p->lanes) * columns * p->size;
-    int64_t most = s->pack & PACK_A ? min64(room, l2 / 2) / (*kc * width * p->size) * s->rows
+    int64_t most = s->pack & PACK_A ? min64(room, half) / (*kc * width * p->size) * s->rows
                                     : l2 / 2 / (*kc * p->size);
     *mc = part(p->M, max64(most, s->rows), s->rows);
     bool in_scratch = *kc < p->K && !(s->pack & SUM_IN_OUTPUT);
-    int64_t sums = in_scratch ? SCRATCH : INT32_MAX;
+    int64_t sums = in_scratch ? 256 << 10 : INT32_MAX;
     *nc = part(p->N, max64(sums / (*mc * p->size), columns), columns);
 }
 

@@ -10,7 +10,7 @@ enum contract_way {   // bits of schedule.pack
     PACK_B = 2,
     COPY_B = 4,        // the first rows of a unit that read B's panel pack it on the way
     SUM_IN_OUTPUT = 8, // between panels of k the sums lie in an output
-    BY_HAND = 16,      // the innermost loop is assembly: AVX-512, f32 or f64
+    BY_HAND = 16,      // the innermost loop is assembly: f32 or f64, AVX-512 or AVX2 and FMA
 };
 
 struct contract_layout {

@@ -1,4 +1,5 @@
-// contract_asm.c: the innermost loop of a contraction as AVX-512 assembly: functions
+// contract_asm.c: the innermost loop of a contraction as assembly for AVX-512, or AVX2 and FMA:
+// functions
 //
 //   micro.R.V.x(a, astep, b, bk, k, c, ldc, from, ldfrom, more, mask, copy, beside)
 //
@@ -7,8 +8,9 @@
 // is one chain of fused multiply-adds in the order of k.
 //
 // Why not LLVM's loop (contract_micro.c, which all other targets use): a good tile takes 30 of 32
-// registers, and LLVM's scheduler moves the next step's loads up until the sums are spilled; it
-// also moves all sums through the stack between the loops. Here every register has one use:
+// registers, or all of 16, and LLVM's scheduler moves the next step's loads up until the sums are
+// spilled; it also moves all sums through the stack between the loops. Here every register has one
+// use; zmm stands for ymm with AVX2:
 //
 //   zmm0 .. R V - 1   the sums, row after row      then V vectors of B, then broadcasts of A
 //   rdx, rcx          B and its bytes a step       r8       steps left
@@ -16,6 +18,7 @@
 //                     (or rsi: bytes a step)       r9, r10  C         r11 where B is copied to,
 //                                                           or the next sums
 //   r14               what the epilogue reads      r13 where in it
+//   r12               AVX2: the cut vector's mask, in a table before the functions
 //
 // x says how B is read: p, packed as [k][vectors of the full tile]; d, where it lies, in vectors
 // along its free axis; c, likewise, and written to `copy` in the packed form on the way: the first
@@ -24,7 +27,8 @@
 // row by row (astep is the bytes from row to row).
 //
 // A tile at the matrix's edge has functions of its own, with exactly the rows and vectors that are
-// left, so no row is read that does not exist; their last vector is cut by the mask.
+// left, so no row is read that does not exist; their last vector is cut by the mask: a bit an
+// element in k1, or without opmasks a vector in ymm15, made from the number of elements.
 //
 // Arguments arrive as the System V ABI says. Sums are 32 or 64 bits. The functions are assembly of
 // the module, not inline assembly in naked functions, which LLVM would send through all its passes:
@@ -46,6 +50,37 @@ struct micro {
     bool masked;
     bool beside; // asks for what the epilogue reads; takes the last two bases
 };
+
+static uint32_t
+vector_bytes(const struct contract_tile *t)
+{
+    return t->lanes * t->size;
+}
+
+static bool
+is_wide(const struct micro *m) // AVX-512
+{
+    return vector_bytes(m->t) == 64;
+}
+
+static char
+file(const struct micro *m) // of registers: zmm, ymm
+{
+    return is_wide(m) ? 'z' : 'y';
+}
+
+static uint32_t
+registers(const struct micro *m)
+{
+    return is_wide(m) ? 32 : 16;
+}
+
+// Where vector v lies behind the first one.
+static uint32_t
+behind(const struct micro *m, uint32_t v)
+{
+    return v * vector_bytes(m->t);
+}
 
 static uint32_t
 sum(const struct micro *m, uint32_t row, uint32_t v)
@@ -74,32 +109,80 @@ suffix(const struct micro *m)
     return m->t->size == 8 ? 'd' : 's';
 }
 
-static const char *
-mask_of(const struct micro *m, uint32_t v)
+static bool
+is_cut(const struct micro *m, uint32_t v)
 {
-    return m->masked && v + 1 == m->vecs ? "{%k1}" : "";
+    return m->masked && v + 1 == m->vecs;
+}
+
+static const char *
+opmask(const struct micro *m, uint32_t v)
+{
+    return is_cut(m, v) ? "{%k1}" : "";
 }
 
 // Whether vector v of B passes through a register; one row alone multiplies it from memory.
 static bool
 is_held(const struct micro *m, uint32_t v)
 {
-    return m->rows > 1 || m->kind == 'c' || *mask_of(m, v);
+    return m->rows > 1 || m->kind == 'c' || is_cut(m, v);
 }
 
 static const char *
 zeroing(const struct micro *m, uint32_t v)
 {
-    return *mask_of(m, v) ? " {z}" : "";
+    return is_cut(m, v) ? " {z}" : "";
+}
+
+// Without opmasks the mask is a vector in the last register: all along where that is free, else
+// from the table, just before each use.
+static bool
+keeps_mask(const struct micro *m)
+{
+    return m->masked && !is_wide(m) && m->kind != 'p' &&
+           m->rows * m->vecs + m->vecs + 2 <= registers(m);
+}
+
+static void
+say_mask(const struct micro *m)
+{
+    SAY(m, "vmovups (%%r12), %%ymm15");
+}
+
+// Loads vector v, cut or not, from `at` bytes behind a pointer.
+static void
+say_load(const struct micro *m, uint32_t v, uint32_t at, const char *from, uint32_t to)
+{
+    if (is_wide(m))
+        SAY(m, "%s %u(%%%s), %%zmm%u %s%s", moves(m), at, from, to, opmask(m, v), zeroing(m, v));
+    else if (is_cut(m, v))
+        SAY(m, "vmaskmovp%c %u(%%%s), %%ymm15, %%ymm%u", suffix(m), at, from, to);
+    else
+        SAY(m, "%s %u(%%%s), %%ymm%u", moves(m), at, from, to);
+}
+
+// Asks for the lines of a row of the tile.
+static void
+say_ahead_row(const struct micro *m, const char *from)
+{
+    for (uint32_t at = 0; at < behind(m, m->vecs); at += 64)
+        SAY(m, "prefetcht0 %u(%s)", at, from);
 }
 
 // ---- before the loop
+
+// Whether r12 points into the table of masks. It is no base then: rows take three at most.
+static bool
+has_mask_table(const struct micro *m)
+{
+    return m->masked && !is_wide(m);
+}
 
 // The offset of argument i of those on the stack.
 static uint32_t
 on_stack(const struct micro *m, uint32_t i)
 {
-    return ARGUMENTS + 8 * (i + m->bases + 2 * m->beside);
+    return ARGUMENTS + 8 * (i + m->bases + 2 * m->beside + has_mask_table(m));
 }
 
 static void
@@ -113,10 +196,18 @@ say_entry(const struct micro *m)
         SAY(m, "pushq %%r14");
         SAY(m, "movq %u(%%rsp), %%r14", on_stack(m, 6));
     }
-    if (!m->masked)
+    if (m->masked && is_wide(m)) {
+        SAY(m, "movl %u(%%rsp), %%eax", on_stack(m, 4));
+        SAY(m, "kmovw %%eax, %%k1");
+    }
+    if (!has_mask_table(m))
         return;
-    SAY(m, "movl %u(%%rsp), %%eax", on_stack(m, 4));
-    SAY(m, "kmovw %%eax, %%k1");
+    SAY(m, "pushq %%r12");
+    SAY(m, "movq %u(%%rsp), %%rax", on_stack(m, 4));
+    SAY(m, "negq %%rax");
+    SAY(m, "leaq micro.masks+%u(%%rip), %%r12", vector_bytes(m->t));
+    SAY(m, "leaq (%%r12,%%rax,%u), %%r12", m->t->size);
+    say_mask(m);
 }
 
 static void
@@ -125,15 +216,17 @@ say_sums(const struct micro *m)
     SAY(m, "cmpq $0, %u(%%rsp)", on_stack(m, 3));
     SAY(m, "jne 1f");
     for (uint32_t i = 0; i < m->rows * m->vecs; i++)
-        SAY(m, "vpxord %%zmm%u, %%zmm%u, %%zmm%u", i, i, i);
+        if (is_wide(m))
+            SAY(m, "vpxord %%zmm%u, %%zmm%u, %%zmm%u", i, i, i);
+        else
+            SAY(m, "vxorps %%xmm%u, %%xmm%u, %%xmm%u", i, i, i);
     SAY(m, "jmp 2f");
     SAY(m, "1:");
     SAY(m, "movq %u(%%rsp), %%r10", on_stack(m, 1));
     SAY(m, "movq %u(%%rsp), %%r11", on_stack(m, 2));
     for (uint32_t r = 0; r < m->rows; r++) {
         for (uint32_t v = 0; v < m->vecs; v++)
-            SAY(m, "%s %u(%%r10), %%zmm%u %s%s", moves(m), v * 64, sum(m, r, v), mask_of(m, v),
-                zeroing(m, v));
+            say_load(m, v, behind(m, v), "r10", sum(m, r, v));
         SAY(m, "addq %%r11, %%r10");
     }
     SAY(m, "2:");
@@ -171,25 +264,32 @@ say_a(const struct micro *m, uint32_t r, uint32_t u)
 static void
 say_b(const struct micro *m, uint32_t u)
 {
-    uint32_t step = m->t->vecs * 64;
+    uint32_t step = m->t->vecs * vector_bytes(m->t);
     for (uint32_t v = 0; v < m->vecs; v++) {
-        uint32_t at = (m->kind == 'p' ? u * step : 0) + v * 64;
-        if (is_held(m, v))
-            SAY(m, "%s %u(%%rdx), %%zmm%u %s%s", moves(m), at, vector_b(m, v),
-                m->kind == 'p' ? "" : mask_of(m, v), m->kind == 'p' ? "" : zeroing(m, v));
-        if (m->kind != 'p')
-            SAY(m, "prefetcht0 %u(%%rdx,%%r15,8)", v * 64);
+        uint32_t at = behind(m, v);
+        if (m->kind == 'p' && is_held(m, v)) {
+            SAY(m, "%s %u(%%rdx), %%%cmm%u %s", moves(m), u * step + at, file(m), vector_b(m, v),
+                "");
+        } else if (is_held(m, v)) {
+            if (has_mask_table(m) && is_cut(m, v) && !keeps_mask(m))
+                say_mask(m);
+            say_load(m, v, at, "rdx", vector_b(m, v));
+        }
+        if (m->kind != 'p' && at % 64 == 0)
+            SAY(m, "prefetcht0 %u(%%rdx,%%r15,8)", at);
         if (m->kind == 'c')
-            SAY(m, "%s %%zmm%u, %u(%%r11)", moves(m), vector_b(m, v), u * step + v * 64);
+            SAY(m, "%s %%%cmm%u, %u(%%r11)", moves(m), file(m), vector_b(m, v), u * step + at);
     }
 }
 
 static void
 say_row(const struct micro *m, uint32_t r, uint32_t u)
 {
-    uint32_t at = (m->kind == 'p' ? u * m->t->vecs * 64 : 0);
-    uint32_t first = vector_b(m, m->vecs), x = first + r % (32 - first);
-    if (m->vecs == 1 && m->rows > 1) { // one use: straight from memory
+    uint32_t at = (m->kind == 'p' ? u * behind(m, m->t->vecs) : 0);
+    uint32_t first = vector_b(m, m->vecs), last = registers(m) - keeps_mask(m);
+    uint32_t x = first + r % (last - first);
+    char f = file(m);
+    if (m->vecs == 1 && m->rows > 1 && is_wide(m)) { // one use: straight from memory
         str_printf(m->o, "vfmadd231p%c ", suffix(m));
         say_a(m, r, u);
         SAY(m, "{1to%u}, %%zmm%u, %%zmm%u", m->t->lanes, vector_b(m, 0), sum(m, r, 0));
@@ -197,14 +297,14 @@ say_row(const struct micro *m, uint32_t r, uint32_t u)
     }
     str_printf(m->o, "vbroadcasts%c ", suffix(m));
     say_a(m, r, u);
-    SAY(m, ", %%zmm%u", x);
+    SAY(m, ", %%%cmm%u", f, x);
     for (uint32_t v = 0; v < m->vecs; v++)
         if (is_held(m, v))
-            SAY(m, "vfmadd231p%c %%zmm%u, %%zmm%u, %%zmm%u", suffix(m), x, vector_b(m, v),
-                sum(m, r, v));
+            SAY(m, "vfmadd231p%c %%%cmm%u, %%%cmm%u, %%%cmm%u", suffix(m), f, x, f, vector_b(m, v),
+                f, sum(m, r, v));
         else
-            SAY(m, "vfmadd231p%c %u(%%rdx), %%zmm%u, %%zmm%u", suffix(m), at + v * 64, x,
-                sum(m, r, v));
+            SAY(m, "vfmadd231p%c %u(%%rdx), %%%cmm%u, %%%cmm%u", suffix(m), at + behind(m, v), f, x,
+                f, sum(m, r, v));
 }
 
 // Packed A comes from the second-level cache, in order: a line is asked for where one is passed.
@@ -227,9 +327,9 @@ say_advance(const struct micro *m, uint32_t steps, bool turn)
     if (turn && t->pack_a && !t->a_by_row)
         SAY(m, "addq $%u, %%rdi", steps * t->width * t->size);
     if (turn && m->kind == 'p')
-        SAY(m, "addq $%u, %%rdx", steps * t->vecs * 64);
+        SAY(m, "addq $%u, %%rdx", steps * t->vecs * vector_bytes(t));
     if (turn && m->kind == 'c')
-        SAY(m, "addq $%u, %%r11", steps * t->vecs * 64);
+        SAY(m, "addq $%u, %%r11", steps * t->vecs * vector_bytes(t));
     if (!turn && !t->pack_a && !t->a_by_row)
         SAY(m, "addq %%rsi, %%rdi");
     if (!turn && m->kind != 'p')
@@ -254,8 +354,7 @@ say_beside(const struct micro *m)
     SAY(m, "movq %%r8, %%r13");
     SAY(m, "sarq $4, %%r13");
     SAY(m, "imulq %u(%%rsp), %%r13", on_stack(m, 2));
-    for (uint32_t v = 0; v < m->vecs; v++)
-        SAY(m, "prefetcht0 %u(%%r14,%%r13)", v * 64);
+    say_ahead_row(m, "%r14,%r13");
     SAY(m, "7:");
 }
 
@@ -272,8 +371,7 @@ say_turn(const struct micro *m, uint32_t steps)
     say_advance(m, steps, true);
     if (!asks_for_sums(m) || steps == 1)
         return;
-    for (uint32_t v = 0; v < m->vecs; v++)
-        SAY(m, "prefetcht0 %u(%%r11)", v * 64);
+    say_ahead_row(m, "%r11");
     SAY(m, "addq %%r15, %%r11");
     if (m->beside)
         say_beside(m);
@@ -318,14 +416,54 @@ say_loop(const struct micro *m)
     SAY(m, "6:");
 }
 
+// The elements that exist of the cut vector of a row, of which al holds the number. Halves, because
+// a masked store of 256 bits is tens of operations on some processors.
+static void
+say_store_cut(const struct micro *m, uint32_t r)
+{
+    uint32_t lanes = m->t->lanes, v = m->vecs - 1, x = sum(m, r, v);
+    SAY(m, "testb $%u, %%al", lanes);
+    SAY(m, "jz 8f");
+    SAY(m, "%s %%ymm%u, %u(%%r9)", moves(m), x, behind(m, v));
+    SAY(m, "jmp 9f");
+    SAY(m, "8:");
+    SAY(m, "leaq %u(%%r9), %%r11", behind(m, v));
+    SAY(m, "testb $%u, %%al", lanes / 2);
+    SAY(m, "jz 8f");
+    SAY(m, "vmovups %%xmm%u, (%%r11)", x);
+    SAY(m, "vextractf128 $1, %%ymm%u, %%xmm%u", x, x);
+    SAY(m, "addq $16, %%r11");
+    SAY(m, "8:");
+    if (lanes == 8) {
+        SAY(m, "testb $2, %%al");
+        SAY(m, "jz 8f");
+        SAY(m, "vmovlps %%xmm%u, (%%r11)", x);
+        SAY(m, "vmovhlps %%xmm%u, %%xmm%u, %%xmm%u", x, x, x);
+        SAY(m, "addq $8, %%r11");
+        SAY(m, "8:");
+    }
+    SAY(m, "testb $1, %%al");
+    SAY(m, "jz 9f");
+    SAY(m, "vmovs%c %%xmm%u, (%%r11)", suffix(m), x);
+    SAY(m, "9:");
+}
+
 static void
 say_exit(const struct micro *m)
 {
+    if (has_mask_table(m))
+        SAY(m, "movq %u(%%rsp), %%rax", on_stack(m, 4));
     for (uint32_t r = 0; r < m->rows; r++) {
         for (uint32_t v = 0; v < m->vecs; v++)
-            SAY(m, "%s %%zmm%u, %u(%%r9) %s", moves(m), sum(m, r, v), v * 64, mask_of(m, v));
+            if (is_cut(m, v) && !is_wide(m))
+                say_store_cut(m, r);
+            else
+                SAY(m, "%s %%%cmm%u, %u(%%r9) %s", moves(m), file(m), sum(m, r, v), behind(m, v),
+                    opmask(m, v));
         SAY(m, "addq %%r10, %%r9");
     }
+    if (has_mask_table(m))
+        SAY(m, "popq %%r12");
     if (m->beside) {
         SAY(m, "popq %%r14");
         SAY(m, "popq %%r13");
@@ -363,9 +501,20 @@ function(const struct contract_tile *t, struct str *o, uint32_t rows, bool cut, 
     str_free(&name);
 }
 
+// A vector of ones, then one of zeros.
+static void
+say_masks(const struct contract_tile *t, struct str *o)
+{
+    uint32_t bytes = vector_bytes(t);
+    str_printf(o, "module asm \".p2align 6\\0Amicro.masks:\\0A.fill %u,1,255\\0A"
+                  ".fill %u,1,0\\0A\"\n", bytes, bytes);
+}
+
 void
 contract_asm(const struct contract_tile *t, struct str *o)
 {
+    if (t->edge_vecs && vector_bytes(t) < 64)
+        say_masks(t, o);
     const char *kinds = t->pack_b ? "p" : t->copy_b ? "cp" : "d";
     for (const char *kind = kinds; *kind; kind++)
         for (int cut = 0; cut <= (t->edge_vecs != 0); cut++) {
@@ -411,7 +560,7 @@ contract_asm_call(struct emitter *e, const struct contract_tile *t, const struct
     if (t->edge_vecs) {
         const char *left = emit_op(e, "sub i64 %s, %u", c->columns, (t->edge_vecs - 1) * t->lanes);
         left = emit_min(e, left, emit_text(e, "%u", t->lanes));
-        mask = emit_op(e, "sub i64 %s, 1", emit_op(e, "shl i64 1, %s", left));
+        mask = vector_bytes(t) < 64 ? left : emit_op(e, "sub i64 %s, 1", emit_op(e, "shl i64 1, %s", left));
     }
     emit_line(e, "call void %s(ptr %s, i64 %s, ptr %s, i64 %s, i64 %s, ptr %s, i64 %s, ptr %s, "
                  "i64 %s, i64 %s, i64 %s, ptr %s, ptr %s)", f, c->a, c->a_step, c->b, c->b_step, c->steps,

@@ -1,4 +1,5 @@
-// contract_micro.c: the innermost loop of a contraction, a function of its own in the text:
+// contract_micro.c: the innermost loop of a contraction where contract_asm.c has none (integers,
+// processors without FMA), a function of its own in the text:
 //
 //   void micro(a, am, ak, rows, b, bk, left, k, c, more)
 //

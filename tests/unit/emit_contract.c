@@ -104,7 +104,7 @@ words(char *to, size_t n, const struct spec *s, const struct schedule *q)
 
 // Schedules, lets the caller change the schedule, runs and compares.
 static void
-check(const struct spec *s, const struct target *t, void (*change)(struct schedule *, uint32_t),
+check(const struct spec *s, const struct target *t, void (*change)(struct schedule *, const struct target *, uint32_t),
       uint32_t variant)
 {
     struct kernel k;
@@ -115,7 +115,7 @@ check(const struct spec *s, const struct target *t, void (*change)(struct schedu
     build(&k, s);
     cr_assert(schedule_contract(&k, t, &q, &why));
     if (change) {
-        change(&q, variant);
+        change(&q, t, variant);
         int64_t m = q.transpose ? s->n : s->m, n = q.transpose ? s->m : s->n;
         q.units = s->batch * ((m + q.tile[0] - 1) / q.tile[0]) * ((n + q.tile[1] - 1) / q.tile[1]);
         contract_edges(&q, m, n);
@@ -131,6 +131,36 @@ check(const struct spec *s, const struct target *t, void (*change)(struct schedu
     kernel_free_body(&v);
     run_scheduled(&k, &q, &o);
     kernel_free_body(&k);
+}
+
+// Panels and units of a few elements, packed and not, in both roles.
+static void
+small_tiles(struct schedule *q, const struct target *t, uint32_t variant)
+{
+    static const uint8_t rows[] = {1, 3, 6, 12, 20};
+    static const uint8_t vecs[] = {1, 2, 3, 4};
+    q->rows = rows[variant % 5];
+    q->unroll = vecs[variant % 4];
+    uint32_t registers = t->vec_bytes == 64 ? 32 : 16;
+    if (q->rows * q->unroll > 28)
+        q->unroll = 1;
+    while (q->pack & BY_HAND && q->rows * q->unroll + q->unroll + 1u > registers)
+        *(q->unroll > 1 ? &q->unroll : &q->rows) -= 1;
+    q->tile[0] = (uint16_t)(q->rows * (1 + variant % 2));
+    q->tile[1] = (uint16_t)(q->vec * q->unroll * (1 + variant / 2 % 2));
+    q->tile[2] = (uint16_t)(1 + variant * 5 % 23);
+    q->pack |= (uint8_t)(variant % 4);
+    if (variant % 3 == 0)
+        q->pack &= (uint8_t)~SUM_IN_OUTPUT;
+}
+
+// The host's target and, where that has wider vectors, the one with the loop for 256 bits.
+static uint32_t
+two_targets(struct target t[2])
+{
+    t[0] = host_target();
+    t[1] = plain_target(true);
+    return t[0].vec_bytes == 64 ? 2 : 1;
 }
 
 Test(contract, shapes)
@@ -149,6 +179,55 @@ Test(contract, shapes)
         struct spec s = {.batch = 1, .m = i, .k = 71 - i, .n = i * 7 % 71, .from = DT_f32,
                          .acc = DT_f32};
         check(&s, &t, NULL, 0);
+    }
+}
+
+// Every number of columns of the last vector, in place and through an epilogue, where B lies and
+// packed, each with all rows and fewer.
+Test(contract, cut_vectors)
+{
+    struct target t[2];
+    uint32_t targets = two_targets(t);
+    for (int64_t n = 1; n <= 25; n++)
+        for (uint32_t j = 0; j < 2 * targets; j++) {
+            uint8_t dtype = j & 1 ? DT_f64 : DT_f32;
+            struct spec s = {.batch = 1, .m = 8 + n % 19, .k = 9 + n % 5, .n = n, .from = dtype,
+                             .acc = dtype, .ta = n / 4 % 2, .tb = n % 7 == 0,
+                             .epilogue = n % 3 ? PLAIN : BIAS_GELU_RESIDUAL};
+            check(&s, &t[j / 2], n & 1 ? small_tiles : NULL, (uint32_t)n);
+        }
+}
+
+// The loop for 512 bits is at least assembled everywhere, and the one for 256 bits is only where
+// there are fused multiply-adds.
+Test(contract, assembled)
+{
+    struct target wide = plain_target(true), narrow = plain_target(true);
+    wide.vec_bytes = 64;
+    snprintf(wide.arch, sizeof wide.arch, "x86-64-v4");
+    snprintf(wide.features, sizeof wide.features, "+avx512f,+avx512vl,+avx512dq,+avx512bw");
+    snprintf(narrow.features, sizeof narrow.features, "+avx2,+fma4");
+    const struct target *const t[] = {&wide, &narrow};
+    for (uint32_t i = 0; i < 8; i++) {
+        uint8_t dtype = i & 1 ? DT_f64 : DT_f32, why = 0;
+        struct spec s = {.batch = 1, .m = 65, .k = 300, .n = 999, .from = dtype, .acc = dtype,
+                         .tb = i & 2};
+        struct kernel k;
+        struct schedule q;
+        struct str text = {0};
+        num_vec num = {0};
+        struct diag d = {0};
+        size_t bytes = 0;
+        build(&k, &s);
+        cr_assert(schedule_contract(&k, t[i / 4], &q, &why));
+        cr_assert_eq((q.pack & BY_HAND) != 0, t[i / 4] == &wide);
+        cr_assert(cpu_emit(&k, &q, t[i / 4], &text, &num, &d), "%s", d.text);
+        void *object = cpu_object(str_text(&text), strlen(str_text(&text)), t[i / 4], &bytes, &d);
+        cr_assert_not_null(object, "%s", d.text);
+        xfree(object);
+        str_free(&text);
+        vec_free(&num);
+        kernel_free_body(&k);
     }
 }
 
@@ -179,11 +258,11 @@ Test(contract, empty)
 
 Test(contract, layouts)
 {
-    struct target t = host_target();
-    for (uint32_t i = 0; i < 32; i++) {
+    struct target targets[2], t = host_target();
+    for (uint32_t i = 0; i < 32 * two_targets(targets); i++) {
         struct spec s = {.batch = 2, .m = 19, .k = 37, .n = 45, .from = DT_f32, .acc = DT_f32,
                          .ta = i & 1, .tb = i & 2, .tc = i & 4, .wide_a = i & 8, .wide_b = i & 16};
-        check(&s, &t, NULL, 0);
+        check(&s, &targets[i / 32], NULL, 0);
     }
     struct spec one = {.batch = 3, .m = 17, .k = 20, .n = 35, .from = DT_f32, .acc = DT_f32};
     for (uint32_t i = 1; i < 4; i++) {
@@ -220,31 +299,14 @@ Test(contract, epilogue)
     }
 }
 
-// Panels and units of a few elements, packed and not, in both roles.
-static void
-small_tiles(struct schedule *q, uint32_t variant)
-{
-    static const uint8_t rows[] = {1, 3, 6, 12, 20};
-    static const uint8_t vecs[] = {1, 2, 3, 4};
-    q->rows = rows[variant % 5];
-    q->unroll = vecs[variant % 4];
-    if (q->rows * q->unroll > 28)
-        q->unroll = 1;
-    q->tile[0] = (uint16_t)(q->rows * (1 + variant % 2));
-    q->tile[1] = (uint16_t)(q->vec * q->unroll * (1 + variant / 2 % 2));
-    q->tile[2] = (uint16_t)(1 + variant * 5 % 23);
-    q->pack |= (uint8_t)(variant % 4);
-    if (variant % 3 == 0)
-        q->pack &= (uint8_t)~SUM_IN_OUTPUT;
-}
-
 Test(contract, tiles)
 {
-    struct target t = host_target();
-    for (uint32_t i = 0; i < 40; i++) {
+    struct target t[2];
+    uint32_t targets = two_targets(t);
+    for (uint32_t i = 0; i < 40 * targets; i++) {
         struct spec s = {.batch = 2, .m = 31, .k = 41, .n = 77, .from = DT_f32, .acc = DT_f32,
                          .ta = i % 3 == 0, .tb = i % 5 < 2, .tc = i % 7 < 2};
-        check(&s, &t, small_tiles, i);
+        check(&s, &t[i / 40], small_tiles, i % 40);
     }
 }
 
