@@ -81,7 +81,6 @@ shares_any(const struct kernel *k, const bool *edge)
 static void
 keep_shared(const struct kernel *k, const bool *edge, struct schedule *s)
 {
-    int64_t points = kernel_points(k, AXIS_R);
     uint32_t *cost = xcalloc(k->inst.n, sizeof *cost);
     for (uint32_t i = 1; i < k->inst.n; i++) {
         const struct inst *in = &k->inst.at[i];
@@ -89,12 +88,8 @@ keep_shared(const struct kernel *k, const bool *edge, struct schedule *s)
             continue;
         cost[i] = row_inst_cost(k, i) + cost[in->a] + cost[in->b] + cost[in->c];
         cost[i] = cost[i] < 1000 ? cost[i] : 1000;
-        int64_t bytes = round_up(round_up(points, RED_LANES) * dtype_size(in->dtype), 64);
-        if (!edge[i] || i >= 256 || cost[i] < SHARE_COST ||
-            s->scratch_bytes + bytes > MAX_SHARED_ROW)
-            continue;
-        s->keep[i / 64] |= (uint64_t)1 << (i % 64);
-        s->scratch_bytes += bytes;
+        if (edge[i] && cost[i] >= SHARE_COST)
+            row_keep(k, s, i, MAX_SHARED_ROW);
     }
     xfree(cost);
 }

@@ -6,6 +6,7 @@
 // instructions and the rows fit the second-level cache beside what streams through it.
 //
 // Accumulators over P leave one value a row in shared memory, which bounds P.
+#include "ir/base/size.h"
 #include "passes/plan.h"
 #include "passes/schedule.h"
 #include "passes/schedule_row.h"
@@ -114,11 +115,21 @@ operand_cost(const struct kernel *k, const struct schedule *s, const uint32_t *c
     return is_kept(s, x) && k->inst.at[x].stage < stage ? 1 : cost[x];
 }
 
+void
+row_keep(const struct kernel *k, struct schedule *s, uint32_t inst, int64_t most)
+{
+    int64_t points = round_up(kernel_points(k, AXIS_R), RED_LANES);
+    int64_t bytes = round_up(points * dtype_size(k->inst.at[inst].dtype), 64);
+    if (inst >= 256 || s->scratch_bytes + bytes > most)
+        return;
+    s->keep[inst / 64] |= (uint64_t)1 << (inst % 64);
+    s->scratch_bytes += bytes;
+}
+
 // Fills in s->keep and s->scratch_bytes, first come first served: early values feed later ones.
 static void
 choose_kept(const struct kernel *k, struct schedule *s)
 {
-    int64_t points = kernel_points(k, AXIS_R);
     uint32_t *cost = xcalloc(k->inst.n, sizeof *cost);
     for (uint32_t i = 1; i < k->inst.n; i++) {
         const struct inst *in = &k->inst.at[i];
@@ -129,12 +140,8 @@ choose_kept(const struct kernel *k, struct schedule *s)
         for (uint32_t x = 0; x < 3; x++)
             sum += operand_cost(k, s, cost, operands[x], in->stage);
         cost[i] = sum < 1000 ? (uint32_t)sum : 1000; // shared operands count twice
-        int64_t bytes = ((points + 15) / 16 * 16 * dtype_size(in->dtype) + 63) & ~(int64_t)63;
-        bool fits = s->scratch_bytes + bytes <= MAX_SCRATCH && i < 256;
-        if (cost[i] < KEEP_COST || !fits || !crosses_stages(k, i))
-            continue;
-        s->keep[i / 64] |= (uint64_t)1 << (i % 64);
-        s->scratch_bytes += bytes;
+        if (cost[i] >= KEEP_COST && crosses_stages(k, i))
+            row_keep(k, s, i, MAX_SCRATCH);
     }
     xfree(cost);
 }

@@ -30,6 +30,8 @@ bool schedule_abreast(const struct kernel *k, const struct target *t, struct sch
 // accumulators, use. The caller frees.
 bool *row_shared_edge(const struct kernel *k);
 
+// Keeps a row of inst's values in scratch, if all that is kept then fits `most` bytes.
+void row_keep(const struct kernel *k, struct schedule *s, uint32_t inst, int64_t most);
 uint32_t row_inst_cost(const struct kernel *k, uint32_t inst);
 uint32_t row_elem_cost(const struct kernel *k); // of one element, all stages
 int64_t row_shared_bytes(const struct kernel *k); // for accumulators over P

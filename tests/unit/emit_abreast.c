@@ -17,19 +17,7 @@ enum {
 static void
 fill(const struct kernel *k, uint32_t b, char *at, int64_t n, uint64_t *seed)
 {
-    uint8_t dtype = k->buffers.at[b].dtype;
-    for (int64_t i = 0; i < n; i++) {
-        uint64_t r = test_random(seed), bits;
-        double x = ((double)(r & 0xffffff) / 0x1000000 - 0.5) * exp2((double)(r >> 24 & 15) - 6);
-        if (n > 4000 && i % 997 == 5)
-            bits = test_scalar(seed, dtype);
-        else if (dtype_is_float(dtype))
-            bits = scalar_from_double(dtype, x);
-        else
-            bits =
-                dtype == DT_bool ? (r & 7) != 0 : scalar_from_int(dtype, (int64_t)(r % 999) - 400);
-        scalar_store(dtype, at + i * dtype_size(dtype), bits);
-    }
+    run_fill_sums(k, b, at, n, seed, 4000, 997);
 }
 
 static void

@@ -322,6 +322,27 @@ run_fill(const struct kernel *k, uint32_t b, char *at, int64_t n, uint64_t *seed
             scalar_store(dtype, at + i * dtype_size(dtype), test_scalar(seed, dtype));
 }
 
+// Values that show the order of a sum; in buffers of more than `many` elements every `every`-th is a
+// special one.
+static inline void
+run_fill_sums(const struct kernel *k, uint32_t b, char *at, int64_t n, uint64_t *seed, int64_t many,
+              int64_t every)
+{
+    uint8_t dtype = k->buffers.at[b].dtype;
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t r = test_random(seed), bits;
+        double x = ((double)(r & 0xffffff) / 0x1000000 - 0.5) * exp2((double)(r >> 24 & 15) - 6);
+        if (n > many && i % every == 5)
+            bits = test_scalar(seed, dtype);
+        else if (dtype_is_float(dtype))
+            bits = scalar_from_double(dtype, x);
+        else
+            bits = dtype == DT_bool ? (r & 7) != 0
+                                    : scalar_from_int(dtype, (int64_t)(r % 999) - 400);
+        scalar_store(dtype, at + i * dtype_size(dtype), bits);
+    }
+}
+
 // Elements of a buffer that the kernel may touch: [span_lo, span_hi) as kb_access wrote them.
 static inline int64_t
 run_count(const struct kernel_buffer *b)
