@@ -7,7 +7,8 @@
 // Along the last axis a row is whole groups of `unroll` vectors, all of whose loads are printed
 // before their stores so that they are in flight together, then single vectors, then one under a
 // mask that says which lanes exist. Rows of at most one vector skip the groups. Masked lanes
-// compute and are not stored: every element goes through the same instructions.
+// compute and are not stored: every element goes through the same instructions. Where a body is so
+// long that a group is one vector, whole vectors and what is left share one copy of it.
 //
 // Streaming stores go around the caches and need aligned addresses: whether a row's are is asked
 // at run time, and a second loop with ordinary stores stands beside the first.
@@ -182,6 +183,127 @@ emit_partials(struct emitter *e, struct emit_scope *row, uint32_t axis, const ch
     emit_loop_close(e, &l, NULL);
 }
 
+// ---- whole vectors and parts of one through one copy of the body
+
+// Loads come through pointers: a part of a vector is copied to the stack first. So the body loads
+// as if there were only whole vectors, and has no mask.
+
+static bool
+moves(const struct emitter *e, uint32_t inst, uint32_t axis)
+{
+    return e->kernel.inst.at[inst].op == OP_load && (e->depends[inst] >> axis & 1);
+}
+
+// A long body takes longer to compile a second time than two branches a vector, which are seldom
+// wrong. A short one stands there twice, and so does one whose loads do not run along memory.
+static bool
+joins(const struct emitter *e, uint32_t axis)
+{
+    enum { LONG = 24 };
+    const struct kernel *k = &e->kernel;
+    bool can = e->sched->unroll == 1 && !e->sched->transpose && k->inst.n > LONG;
+    for (uint32_t i = 1; i < k->inst.n && can; i++) {
+        const struct inst *in = &k->inst.at[i];
+        if (moves(e, i, axis))
+            can = !in->a && !in->b && !in->c && k->access.at[in->aux].stride[axis] == 1;
+    }
+    return can;
+}
+
+// Copies of what is left of a vector, under its mask; per access the copy's address.
+static const char **
+copy_parts(struct emitter *e, struct emit_scope *s, uint32_t axis, const char *mask)
+{
+    const char **copy = arena_alloc(&e->mem, e->kernel.access.n * sizeof *copy);
+    for (uint32_t i = 1; i < e->kernel.inst.n; i++) {
+        uint32_t access = e->kernel.inst.at[i].aux;
+        if (!moves(e, i, axis) || copy[access])
+            continue;
+        uint8_t dtype = e->kernel.inst.at[i].dtype;
+        copy[access] = emit_entry_op(e, "alloca %s, align 64",
+                                     emit_memory_type(e, dtype, s->lanes));
+        const char *v = emit_load_raw(e, dtype, s->lanes, emit_address(e, s, access), mask,
+                                      dtype_size(dtype));
+        emit_store_raw(e, dtype, s->lanes, copy[access], v, NULL, LINE);
+    }
+    return copy;
+}
+
+static void
+emit_all_stores(struct emitter *e, struct emit_scope *s, const char *mask, uint32_t flags)
+{
+    struct emit_scope under = emit_scope(e, s, s->lanes);
+    under.mask = mask;
+    for (uint32_t i = 0; i < e->kernel.store.n; i++)
+        emit_store(e, &under, &e->kernel.store.at[i], flags);
+}
+
+struct joined { // [first, first + whole) of [from, to) are whole vectors; flags: of their stores
+    const char *from, *to, *first, *whole;
+    uint32_t flags;
+};
+
+// The vector at `index`, whole or a part; the elements it holds.
+static const char *
+emit_either(struct emitter *e, struct emit_scope *row, uint32_t axis, const struct joined *j,
+            const char *index, const char *next)
+{
+    const struct kernel *k = &e->kernel;
+    uint32_t lanes = e->sched->vec;
+    const char *name = emit_label(e, "vector"), *whole = emit_text(e, "%s.whole", name);
+    const char *part = emit_text(e, "%s.part", name), *body = emit_text(e, "%s.body", name);
+    const char *put = emit_text(e, "%s.put", name), *rest = emit_text(e, "%s.put.part", name);
+    struct emit_scope s = emit_scope(e, row, lanes), in = emit_scope(e, &s, lanes);
+    emit_bind(&s, axis, EMIT_LANES, index);
+    for (uint32_t i = 1; i < k->inst.n; i++)
+        if (moves(e, i, axis))
+            emit_address(e, &s, k->inst.at[i].aux);
+    for (uint32_t i = 0; i < k->store.n; i++)
+        emit_address(e, &s, k->store.at[i].access);
+    const char *at = emit_op(e, "sub nsw i64 %s, %s", index, j->first);
+    const char *is_part = emit_op(e, "icmp uge i64 %s, %s", at, j->whole);
+    emit_rarely(e, is_part, part, whole);
+    emit_place(e, whole);
+    if (e->sched->prefetch)
+        ask_ahead_of_group(e, &s, axis, 1, j->flags);
+    emit_jump(e, body);
+    emit_place(e, part);
+    const char *to = j->to;
+    if (j->first != j->from) {
+        const char *before = emit_op(e, "icmp slt i64 %s, %s", index, j->first);
+        to = emit_op(e, "select i1 %s, i64 %s, i64 %s", before, j->first, to);
+    }
+    const char *left = emit_op(e, "sub nsw i64 %s, %s", to, index);
+    left = emit_min(e, left, emit_text(e, "%u", lanes));
+    const char **copy = copy_parts(e, &s, axis, emit_tail_mask(e, lanes, left));
+    emit_jump(e, body);
+    emit_place(e, body);
+    const char *count = emit_op(e, "phi i64 [ %u, %%%s ], [ %s, %%%s ]", lanes, whole, left, part);
+    for (uint32_t i = 0; i < k->access.n; i++)
+        if (copy[i])
+            in.addr[i] = emit_op(e, "phi ptr [ %s, %%%s ], [ %s, %%%s ]", s.addr[i], whole,
+                                 copy[i], part);
+    for (uint32_t i = 0; i < k->store.n; i++)
+        emit_value(e, &in, k->store.at[i].value);
+    emit_rarely(e, is_part, rest, put);
+    emit_place(e, put);
+    emit_all_stores(e, &in, NULL, j->flags);
+    emit_jump(e, next);
+    emit_place(e, rest);
+    emit_all_stores(e, &in, emit_tail_mask(e, lanes, count), 0);
+    return count;
+}
+
+static void
+emit_joined(struct emitter *e, struct emit_scope *row, uint32_t axis, const struct joined *j)
+{
+    struct emit_loop l;
+    emit_loop_open(e, &l, j->from, j->to, NULL);
+    emit_loop_body(e, &l);
+    l.step = emit_either(e, row, axis, j, l.index, l.next);
+    emit_loop_close(e, &l, NULL);
+}
+
 // Streaming stores want aligned addresses: what is left before and behind whole vectors takes turns
 // in one copy of the body, and so does everything where the first store is aligned and another
 // isn't, which only a caller's own buffers bring about. (A third copy of the body for that took a
@@ -194,8 +316,13 @@ emit_streamed_range(struct emitter *e, struct emit_scope *row, uint32_t axis, co
     const char *start = emit_add(e, from, head_length(e, row, axis, from, total));
     struct span p = divide(e, start, to);
     const char *may = all_aligned(e, row, axis, start);
-    const char *mid = emit_op(e, "select i1 %s, i64 %s, i64 %s", may, p.mid, start);
     const char *end = emit_op(e, "select i1 %s, i64 %s, i64 %s", may, p.end, start);
+    if (joins(e, axis)) {
+        const char *whole = emit_op(e, "sub nsw i64 %s, %s", end, start);
+        emit_joined(e, row, axis, &(struct joined){from, to, start, whole, EMIT_NONTEMPORAL});
+        return;
+    }
+    const char *mid = emit_op(e, "select i1 %s, i64 %s, i64 %s", may, p.mid, start);
     struct emit_loop l;
     emit_loop_open(e, &l, "0", "2", "1");
     emit_loop_body(e, &l);
@@ -220,6 +347,11 @@ emit_row_range(struct emitter *e, struct emit_scope *row, uint32_t axis, const c
         return;
     }
     struct span p = divide(e, from, to);
+    if (joins(e, axis)) {
+        const char *whole = emit_op(e, "sub nsw i64 %s, %s", p.end, from);
+        emit_joined(e, row, axis, &(struct joined){from, to, from, whole, 0});
+        return;
+    }
     emit_groups(e, row, axis, from, p.mid, e->sched->unroll, 0);
     if (e->sched->unroll > 1)
         emit_groups(e, row, axis, p.mid, p.end, 1, 0);
@@ -426,40 +558,46 @@ transpose_registers(struct emitter *e, const char **v, uint32_t n, const char *e
     }
 }
 
-// One square of a turned load: n vectors along memory, transposed, to the tile. rows_left and
-// columns_left: how much of the domain is left here, NULL when the square lies inside it.
-static void
-emit_square(struct emitter *e, struct emit_scope *at, const struct turn *t, uint32_t inst,
-            uint32_t n, const char *row, const char *column, const char *rows_left,
-            const char *columns_left)
+// A square of a turned load: n vectors along memory, which start `stride` elements apart.
+struct square {
+    const char *base, *stride, *elem;
+    uint32_t n, size; // lanes and vectors, bytes of an element
+};
+
+static const char *
+square_row(struct emitter *e, const struct square *q, uint32_t j)
 {
-    const struct inst *in = &e->kernel.inst.at[inst];
-    const char *elem = emit_text(e, "i%u", dtype_table[in->dtype].bits);
-    const char *stride = emit_stride(e, e->kernel.access.at[in->aux].stride[t->last]);
-    const char *base = emit_address(e, at, in->aux), *v[16];
-    const char *mask = rows_left ? emit_tail_mask(e, n, rows_left) : NULL;
-    uint32_t size = dtype_size(in->dtype);
-    for (uint32_t j = 0; j < n; j++) {
-        const char *p = emit_ptr(e, base, emit_mul(e, emit_text(e, "%u", j), stride), elem);
-        if (!mask && e->sched->prefetch)
-            emit_prefetch(e, emit_ptr(e, p, emit_mul(e, emit_text(e, "%u", n), stride), elem), 2);
-        if (!mask) {
-            v[j] = emit_op(e, "load <%u x %s>, ptr %s, align %u", n, elem, p, size);
-            continue;
+    return emit_ptr(e, q->base, emit_mul(e, emit_text(e, "%u", j), q->stride), q->elem);
+}
+
+static void
+load_square(struct emitter *e, const struct square *q, const char **v)
+{
+    for (uint32_t j = 0; j < q->n; j++) {
+        const char *p = square_row(e, q, j);
+        if (e->sched->prefetch) {
+            const char *next = emit_mul(e, emit_text(e, "%u", q->n), q->stride);
+            emit_prefetch(e, emit_ptr(e, p, next, q->elem), 2);
         }
+        v[j] = emit_op(e, "load <%u x %s>, ptr %s, align %u", q->n, q->elem, p, q->size);
+    }
+}
+
+// What of it lies in the domain, zeros elsewhere.
+static void
+load_part_of_square(struct emitter *e, const struct square *q, const char *rows_left,
+                    const char *columns_left, const char **v)
+{
+    uint32_t n = q->n;
+    const char *mask = emit_tail_mask(e, n, rows_left);
+    for (uint32_t j = 0; j < n; j++) {
         const char *inside = emit_op(e, "icmp sgt i64 %s, %u", columns_left, j);
         const char *m = emit_op(e, "select i1 %s, <%u x i1> %s, <%u x i1> zeroinitializer", inside,
                                 n, mask, n);
         v[j] = emit_op(e,
                        "call <%u x %s> @llvm.masked.load.v%u%s.p0(ptr %s, i32 %u, <%u x i1> %s, "
                        "<%u x %s> zeroinitializer)",
-                       n, elem, n, elem, p, size, n, m, n, elem);
-    }
-    transpose_registers(e, v, n, elem);
-    const char *to = tile_address(e, t, inst, row, column);
-    for (uint32_t j = 0; j < n; j++) {
-        const char *p = emit_ptr(e, to, emit_text(e, "%lld", (long long)(j * t->apart)), elem);
-        emit_line(e, "store <%u x %s> %s, ptr %s, align %u", n, elem, v[j], p, size);
+                       n, q->elem, n, q->elem, square_row(e, q, j), q->size, n, m, n, q->elem);
     }
 }
 
@@ -468,7 +606,8 @@ static void
 fill_tile(struct emitter *e, struct emit_scope *unit, const struct turn *t, uint32_t inst,
           const char *r0, const char *r1, const char *c0, const char *c1)
 {
-    uint32_t n = dtype_size(e->kernel.inst.at[inst].dtype) == 8 ? 8 : 16;
+    const struct inst *in = &e->kernel.inst.at[inst];
+    uint32_t size = dtype_size(in->dtype), n = size == 8 ? 8 : 16;
     const char *step = emit_text(e, "%u", n);
     struct emit_loop columns, rows;
     emit_loop_open(e, &columns, c0, c1, step);
@@ -478,7 +617,9 @@ fill_tile(struct emitter *e, struct emit_scope *unit, const struct turn *t, uint
     struct emit_scope at = emit_scope(e, unit, 1);
     emit_bind(&at, t->across, EMIT_UNIFORM, rows.index);
     emit_bind(&at, t->last, EMIT_UNIFORM, columns.index);
-    emit_address(e, &at, e->kernel.inst.at[inst].aux);
+    struct square q = {.base = emit_address(e, &at, in->aux), .n = n, .size = size};
+    q.stride = emit_stride(e, e->kernel.access.at[in->aux].stride[t->last]);
+    q.elem = emit_text(e, "i%u", dtype_table[in->dtype].bits);
     const char *row = emit_op(e, "sub nsw i64 %s, %s", rows.index, r0);
     const char *column = emit_op(e, "sub nsw i64 %s, %s", columns.index, c0);
     const char *rows_left = emit_op(e, "sub nsw i64 %s, %s", r1, rows.index);
@@ -486,15 +627,24 @@ fill_tile(struct emitter *e, struct emit_scope *unit, const struct turn *t, uint
     const char *least = emit_min(e, rows_left, columns_left);
     const char *whole = emit_op(e, "icmp sge i64 %s, %u", least, n);
     const char *inside = emit_label(e, "whole"), *edge = emit_label(e, "edge");
-    const char *done = emit_label(e, "filled");
+    const char *loaded = emit_label(e, "loaded"), *all[16], *some[16];
     emit_branch(e, whole, inside, edge);
     emit_place(e, inside);
-    emit_square(e, &at, t, inst, n, row, column, NULL, NULL);
-    emit_jump(e, done);
+    load_square(e, &q, all);
+    emit_jump(e, loaded);
     emit_place(e, edge);
-    emit_square(e, &at, t, inst, n, row, column, rows_left, columns_left);
-    emit_jump(e, done);
-    emit_place(e, done);
+    load_part_of_square(e, &q, rows_left, columns_left, some);
+    emit_jump(e, loaded);
+    emit_place(e, loaded);
+    for (uint32_t j = 0; j < n; j++)
+        all[j] = emit_op(e, "phi <%u x %s> [ %s, %%%s ], [ %s, %%%s ]", n, q.elem, all[j], inside,
+                         some[j], edge);
+    transpose_registers(e, all, n, q.elem);
+    const char *to = tile_address(e, t, inst, row, column);
+    for (uint32_t j = 0; j < n; j++) {
+        const char *p = emit_ptr(e, to, emit_text(e, "%lld", (long long)(j * t->apart)), q.elem);
+        emit_line(e, "store <%u x %s> %s, ptr %s, align %u", n, q.elem, all[j], p, q.size);
+    }
     emit_loop_close(e, &rows, NULL);
     emit_loop_close(e, &columns, NULL);
 }

@@ -380,6 +380,46 @@ Test(emit_pointwise, streaming_stores)
     }
 }
 
+// A body so long that whole vectors and parts of one share it: x, a bool, a second dtype; the
+// second output begins `apart` elements later in its buffer.
+static void
+check_long_body(int64_t n, int64_t apart, uint8_t second, bool streaming)
+{
+    struct run_options o = {.target = host_target(), .seed = (uint64_t)n, .what = "a long body"};
+    struct kernel k;
+    kb_begin(&k, (int64_t[]){3, n}, 2, 0);
+    int64_t rows[] = {n, 1};
+    uint32_t in[3], out[2];
+    const uint8_t dtype[] = {DT_f32, DT_bool, second};
+    for (int i = 0; i < 3; i++)
+        in[i] = kb_load(&k, kb_access(&k, kb_buffer(&k, dtype[i], BUF_IN), 0, rows), 0);
+    for (int i = 0; i < 2; i++)
+        out[i] = kb_access(&k, kb_buffer(&k, i ? second : DT_f32, BUF_OUT), i * apart, rows);
+    uint32_t power = kb_op(&k, OP_exp, 0, kb_op(&k, OP_exp, 0, in[0], 0, 0), 0, 0);
+    uint32_t x = kb_op(&k, OP_where, 0, in[1], power, in[0]);
+    uint32_t y = second == DT_f32 ? in[2] : kb_op(&k, OP_cast, DT_f32, in[2], 0, 0);
+    y = kb_op(&k, OP_add, 0, x, y, 0);
+    kb_store(&k, x, out[0]);
+    kb_store(&k, second == DT_f32 ? y : kb_op(&k, OP_cast, second, y, 0, 0), out[1]);
+    struct schedule s = scheduled(&k, &o.target);
+    s.streaming_store = streaming;
+    s.prefetch = streaming ? 32 : 0;
+    cr_assert_eq(s.unroll, 1);
+    run_scheduled(&k, &s, &o);
+    kernel_free_body(&k);
+}
+
+Test(emit_pointwise, long_bodies)
+{
+    static const uint8_t second[] = {DT_f32, DT_f64, DT_bf16};
+    for (int64_t n = 17; n < 150; n += n < 20 ? 1 : 15)
+        for (size_t i = 0; i < sizeof second; i++)
+            for (int64_t apart = 0; apart < 2; apart++) {
+                check_long_body(n, apart, second[i], false);
+                check_long_body(n, apart, second[i], true);
+            }
+}
+
 // ---- masks, gathers, positions
 
 // out[i, j] = 1 <= j < n - 1 ? x[i, j - 1] : 0, the loads outside [0, n - 2) masked out.
