@@ -191,6 +191,8 @@ say_entry(const struct micro *m)
     SAY(m, "pushq %%r15");
     for (uint32_t i = 1; i < m->bases; i++)
         SAY(m, "pushq %%%s", base[i]);
+    if (has_mask_table(m))
+        SAY(m, "pushq %%r12");
     if (m->beside) {
         SAY(m, "pushq %%r13");
         SAY(m, "pushq %%r14");
@@ -202,7 +204,6 @@ say_entry(const struct micro *m)
     }
     if (!has_mask_table(m))
         return;
-    SAY(m, "pushq %%r12");
     SAY(m, "movq %u(%%rsp), %%rax", on_stack(m, 4));
     SAY(m, "negq %%rax");
     SAY(m, "leaq micro.masks+%u(%%rip), %%r12", vector_bytes(m->t));
@@ -268,8 +269,7 @@ say_b(const struct micro *m, uint32_t u)
     for (uint32_t v = 0; v < m->vecs; v++) {
         uint32_t at = behind(m, v);
         if (m->kind == 'p' && is_held(m, v)) {
-            SAY(m, "%s %u(%%rdx), %%%cmm%u %s", moves(m), u * step + at, file(m), vector_b(m, v),
-                "");
+            SAY(m, "%s %u(%%rdx), %%%cmm%u ", moves(m), u * step + at, file(m), vector_b(m, v));
         } else if (is_held(m, v)) {
             if (has_mask_table(m) && is_cut(m, v) && !keeps_mask(m))
                 say_mask(m);
@@ -462,12 +462,12 @@ say_exit(const struct micro *m)
                     opmask(m, v));
         SAY(m, "addq %%r10, %%r9");
     }
-    if (has_mask_table(m))
-        SAY(m, "popq %%r12");
     if (m->beside) {
         SAY(m, "popq %%r14");
         SAY(m, "popq %%r13");
     }
+    if (has_mask_table(m))
+        SAY(m, "popq %%r12");
     for (uint32_t i = m->bases; i-- > 1;)
         SAY(m, "popq %%%s", base[i]);
     SAY(m, "popq %%r15");
@@ -560,7 +560,9 @@ contract_asm_call(struct emitter *e, const struct contract_tile *t, const struct
     if (t->edge_vecs) {
         const char *left = emit_op(e, "sub i64 %s, %u", c->columns, (t->edge_vecs - 1) * t->lanes);
         left = emit_min(e, left, emit_text(e, "%u", t->lanes));
-        mask = vector_bytes(t) < 64 ? left : emit_op(e, "sub i64 %s, 1", emit_op(e, "shl i64 1, %s", left));
+        mask = left;
+        if (vector_bytes(t) == 64)
+            mask = emit_op(e, "sub i64 %s, 1", emit_op(e, "shl i64 1, %s", left));
     }
     emit_line(e, "call void %s(ptr %s, i64 %s, ptr %s, i64 %s, i64 %s, ptr %s, i64 %s, ptr %s, "
                  "i64 %s, i64 %s, i64 %s, ptr %s, ptr %s)", f, c->a, c->a_step, c->b, c->b_step, c->steps,

@@ -104,8 +104,8 @@ words(char *to, size_t n, const struct spec *s, const struct schedule *q)
 
 // Schedules, lets the caller change the schedule, runs and compares.
 static void
-check(const struct spec *s, const struct target *t, void (*change)(struct schedule *, const struct target *, uint32_t),
-      uint32_t variant)
+check(const struct spec *s, const struct target *t,
+      void (*change)(struct schedule *, const struct target *, uint32_t), uint32_t variant)
 {
     struct kernel k;
     struct schedule q;
