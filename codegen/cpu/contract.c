@@ -215,9 +215,10 @@ bytes(struct contract *c, const char *elements)
     return emit_mul(c->e, elements, emit_text(c->e, "%u", c->tile.size));
 }
 
-// All of the unit's rows: micro-panels [kc][width], one after the other.
+// All of the unit's rows from the panel's step `from` on: micro-panels [kc][width], one after the
+// other.
 static void
-pack_a(struct contract *c, struct unit *u)
+pack_a_steps(struct contract *c, struct unit *u, const char *from, const char *steps)
 {
     struct emitter *e = c->e;
     const struct contract_tile *t = &c->tile;
@@ -225,12 +226,47 @@ pack_a(struct contract *c, struct unit *u)
     emit_loop_open(e, &l, u->m0, u->m1, emit_text(e, "%u", t->rows));
     emit_loop_body(e, &l);
     const char *end = emit_add(e, l.index, emit_text(e, "%u", t->rows));
+    const char *dst = packed_a(c, u, l.index), *k = u->k0;
+    if (from) {
+        dst = emit_ptr(e, dst, emit_mul(e, from, emit_text(e, "%u", t->width)), t->type);
+        k = emit_add(e, k, from);
+    }
     struct contract_pack p = {
         .inst = c->a, .free_axis = c->m, .k_axis = c->k, .width = t->width, .used = t->rows,
-        .first = l.index, .end = emit_min(e, end, u->m1), .k = u->k0, .steps = u->steps,
-        .dst = packed_a(c, u, l.index),
+        .first = l.index, .end = emit_min(e, end, u->m1), .k = k, .steps = steps, .dst = dst,
     };
     contract_pack(e, u->batch, t, &p);
+    emit_loop_close(e, &l, NULL);
+}
+
+// Whether several micro-panels share each line of A: steps of k lie apart, rows side by side. Only
+// where none writes beyond its steps can they take turns.
+static bool
+shares_lines(const struct contract *c)
+{
+    const struct kernel *k = &c->e->kernel;
+    const struct contract_tile *t = &c->tile;
+    const struct inst *in = &k->inst.at[c->a];
+    bool exact = t->width % t->lanes == 0 || t->width * 2 == t->lanes;
+    if (!t->by_hand || t->lanes * t->size != 32 || !exact)
+        return false;
+    return in->op == OP_load && k->access.at[in->aux].stride[c->m] == 1;
+}
+
+static void
+pack_a(struct contract *c, struct unit *u)
+{
+    enum { TURN = 16 }; // steps whose lines stay in the caches, however far apart they lie
+    struct emitter *e = c->e;
+    if (!shares_lines(c)) {
+        pack_a_steps(c, u, NULL, u->steps);
+        return;
+    }
+    struct emit_loop l;
+    emit_loop_open(e, &l, "0", u->steps, emit_text(e, "%u", TURN));
+    emit_loop_body(e, &l);
+    const char *left = emit_op(e, "sub i64 %s, %s", u->steps, l.index);
+    pack_a_steps(c, u, l.index, emit_min(e, left, emit_text(e, "%u", TURN)));
     emit_loop_close(e, &l, NULL);
 }
 

@@ -159,26 +159,35 @@ panel(struct emitter *e, const struct contract_tile *t, const struct contract_pa
 
 // A narrow panel's stores overlap: each vector's surplus is overwritten by the next step's.
 static uint32_t
-store_alignment(const struct contract_tile *t, const struct contract_pack *p)
+store_alignment(const struct contract_tile *t, const struct contract_pack *p, uint32_t lanes)
 {
-    return p->width % t->lanes ? t->size : t->lanes * t->size;
+    return p->width % lanes ? t->size : lanes * t->size;
+}
+
+// Lanes of the vectors along the free axis: half, where that is the width of A's panel for the loop
+// of 256 bits, so that nothing is written beyond a step.
+static uint32_t
+vector_along(const struct contract_tile *t, const struct contract_pack *p)
+{
+    bool half = t->by_hand && t->lanes * t->size == 32 && p->width * 2 == t->lanes;
+    return half ? p->width : t->lanes;
 }
 
 static void
 pack_along(struct emitter *e, struct emit_scope *up, const struct contract_tile *t,
            const struct contract_pack *p)
 {
-    uint32_t nvec = (p->width + t->lanes - 1) / t->lanes;
+    uint32_t lanes = vector_along(t, p), nvec = (p->width + lanes - 1) / lanes;
     uint8_t dtype = e->kernel.inst.at[p->inst].dtype;
     CHECK(nvec <= MAX_VECS, "a panel of %u vectors", nvec);
     struct emit_scope column[MAX_VECS];
     for (uint32_t v = 0; v < nvec; v++) {
-        column[v] = emit_scope(e, up, t->lanes);
-        const char *at = emit_add(e, p->first, emit_text(e, "%u", v * t->lanes));
+        column[v] = emit_scope(e, up, lanes);
+        const char *at = emit_add(e, p->first, emit_text(e, "%u", v * lanes));
         const char *left = emit_op(e, "sub i64 %s, %s", p->end, at);
         left = emit_op(e, "call i64 @llvm.smax.i64(i64 %s, i64 0)", left);
         emit_bind(&column[v], p->free_axis, EMIT_LANES, at);
-        column[v].mask = emit_tail_mask(e, t->lanes, left);
+        column[v].mask = emit_tail_mask(e, lanes, left);
         emit_hoist(e, &column[v], &p->inst, 1);
     }
     uint32_t row = access_along(e, p->inst, p->free_axis, p->k_axis);
@@ -187,18 +196,18 @@ pack_along(struct emitter *e, struct emit_scope *up, const struct contract_tile 
     emit_loop_body(e, &l);
     const char *at = emit_mul(e, l.index, emit_text(e, "%u", p->width));
     for (uint32_t v = 0; v < nvec; v++) {
-        struct emit_scope s = emit_scope(e, &column[v], t->lanes);
+        struct emit_scope s = emit_scope(e, &column[v], lanes);
         s.mask = column[v].mask;
         emit_bind(&s, p->k_axis, EMIT_UNIFORM, emit_add(e, p->k, l.index));
         if (row != NONE) {
-            struct emit_scope ahead = emit_scope(e, &column[v], t->lanes);
+            struct emit_scope ahead = emit_scope(e, &column[v], lanes);
             const char *later = emit_add(e, l.index, emit_text(e, "%d", PREFETCH_STEPS));
             emit_bind(&ahead, p->k_axis, EMIT_UNIFORM, emit_add(e, p->k, later));
             prefetch(e, &ahead, row, "0");
         }
-        const char *to = panel(e, t, p, emit_add(e, at, emit_text(e, "%u", v * t->lanes)));
-        emit_store_raw(e, dtype, t->lanes, to, emit_value(e, &s, p->inst), NULL,
-                       store_alignment(t, p));
+        const char *to = panel(e, t, p, emit_add(e, at, emit_text(e, "%u", v * lanes)));
+        emit_store_raw(e, dtype, lanes, to, emit_value(e, &s, p->inst), NULL,
+                       store_alignment(t, p, lanes));
     }
     emit_loop_close(e, &l, NULL);
 }
@@ -238,7 +247,7 @@ pack_transposed(struct emitter *e, struct emit_scope *up, const struct contract_
     for (uint32_t i = 0; i < t->lanes; i++) {
         const char *step = emit_add(e, l.index, emit_text(e, "%u", i));
         const char *to = panel(e, t, p, emit_add(e, emit_mul(e, step, width), group.index));
-        emit_store_raw(e, dtype, t->lanes, to, s.v[i], NULL, store_alignment(t, p));
+        emit_store_raw(e, dtype, t->lanes, to, s.v[i], NULL, store_alignment(t, p, t->lanes));
     }
     emit_loop_close(e, &l, NULL);
     emit_loop_close(e, &group, NULL);
