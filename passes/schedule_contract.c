@@ -76,6 +76,12 @@ struct problem {
     bool by_hand; // the innermost loop is assembly
 };
 
+static bool
+is_half_wide(const struct problem *p) // assembly for AVX2
+{
+    return p->by_hand && p->lanes * p->size == 32;
+}
+
 // A load of the accumulator's dtype and nothing else: its access; else NULL.
 static const struct access *
 plain_load(const struct problem *p, uint32_t inst)
@@ -286,8 +292,10 @@ smaller(int64_t extent, int64_t now, int64_t unit)
     return next < now ? next : max64(now - unit, unit);
 }
 
-// Smaller units, the longer side first, until each thread has as many or all have several. One large
-// unit a thread would leave the others waiting for the core that is slowed down by something else.
+// Smaller units, the longer side first (with vectors of 256 bits only where no unit stays much
+// larger than if the other side were cut), until each thread has as many or all have several. One
+// large unit a thread would leave the others waiting for the core that is slowed down by something
+// else.
 static void
 spread(const struct problem *p, const struct schedule *s, int64_t threads, int64_t *mc, int64_t *nc)
 {
@@ -298,10 +306,13 @@ spread(const struct problem *p, const struct schedule *s, int64_t threads, int64
     while ((n = count_units(p, *mc, *nc)) < 4 * threads &&
            (n % threads || (threads > 1 && n == threads && cycles > (double)n * LARGE))) {
         bool can_n = *nc > columns, can_m = *mc > s->rows;
-        if (can_n && ((*nc >= *mc && !computed) || !can_m))
-            *nc = smaller(p->N, *nc, columns);
+        int64_t narrow = smaller(p->N, *nc, columns), low = smaller(p->M, *mc, s->rows);
+        bool uneven = is_half_wide(p) && can_m &&
+                      5 * narrow * min64(*mc, p->M) > 6 * low * min64(*nc, p->N);
+        if (can_n && ((*nc >= *mc && !computed && !uneven) || !can_m))
+            *nc = narrow;
         else if (can_m)
-            *mc = smaller(p->M, *mc, s->rows);
+            *mc = low;
         else
             break;
     }
@@ -343,8 +354,7 @@ size_blocks(const struct problem *p, const struct schedule *s, int64_t *mc, int6
 static int64_t
 scratch_by_hand(const struct problem *p)
 {
-    int64_t most = p->lanes * p->size == 64 ? 0 : min64(p->t->l2, 1 << 20) * 3 / 4;
-    return max64(most, 256 << 10);
+    return max64(is_half_wide(p) ? min64(p->t->l2, 1 << 20) * 3 / 4 : 0, 256 << 10);
 }
 
 // B's panel and a tile's rows of A fill the first-level cache, for which it pays to come back to C
@@ -356,7 +366,7 @@ size_blocks_by_hand(const struct problem *p, const struct schedule *s, int64_t *
                     int64_t *kc)
 {
     int64_t columns = (int64_t)s->unroll * s->vec, l2 = max64(p->t->l2, 256 << 10);
-    int64_t scratch = scratch_by_hand(p), half = p->lanes * p->size == 64 ? l2 / 2 : scratch;
+    int64_t scratch = scratch_by_hand(p), half = is_half_wide(p) ? scratch : l2 / 2;
     int64_t deep = deep_panel(p, s->rows, s->unroll);
     *kc = part(p->K, p->K <= deep * 3 / 2 ? deep * 3 / 2 : deep, 1);
     int64_t width = contract_layout(s, p->size, p->K).width;
