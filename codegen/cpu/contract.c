@@ -226,6 +226,7 @@ pack_a_steps(struct contract *c, struct unit *u, const char *from, const char *s
     emit_loop_open(e, &l, u->m0, u->m1, emit_text(e, "%u", t->rows));
     emit_loop_body(e, &l);
     const char *end = emit_add(e, l.index, emit_text(e, "%u", t->rows));
+    end = emit_min(e, end, u->m1);
     const char *dst = packed_a(c, u, l.index), *k = u->k0;
     if (from) {
         dst = emit_ptr(e, dst, emit_mul(e, from, emit_text(e, "%u", t->width)), t->type);
@@ -233,7 +234,7 @@ pack_a_steps(struct contract *c, struct unit *u, const char *from, const char *s
     }
     struct contract_pack p = {
         .inst = c->a, .free_axis = c->m, .k_axis = c->k, .width = t->width, .used = t->rows,
-        .first = l.index, .end = emit_min(e, end, u->m1), .k = k, .steps = steps, .dst = dst,
+        .first = l.index, .end = end, .k = k, .steps = steps, .dst = dst,
     };
     contract_pack(e, u->batch, t, &p);
     emit_loop_close(e, &l, NULL);
