@@ -336,10 +336,19 @@ say_advance(const struct micro *m, uint32_t steps, bool turn)
         SAY(m, "addq %%rcx, %%rdx");
 }
 
+// The last rows down have no tile below.
 static bool
 asks_for_sums(const struct micro *m)
 {
-    return m->kind == 'p' && m->t->c_in_output;
+    return m->kind == 'p' && m->t->c_in_output && m->rows == m->t->rows;
+}
+
+// Functions for a few of the tiles, the first or last ones down, are short: their text takes time to
+// compile, and a turn of one step costs little beside its products.
+static uint32_t
+steps_a_turn(const struct micro *m)
+{
+    return m->kind == 'c' || m->rows < m->t->rows ? 1 : UNROLL;
 }
 
 // What the epilogue of this tile reads comes from far, so it is asked for all along, a row every 16
@@ -377,19 +386,10 @@ say_turn(const struct micro *m, uint32_t steps)
         say_beside(m);
 }
 
-// The sums of the tile below are asked for over the last turns of this one, a row a turn: earlier,
-// B's panel would push them out of the first-level cache again; all at once, they would fill its
-// queue. Until then r11 stands still (r15 is 0); rcx is the steps put off, 0 once they are begun.
+// Leaves in r8, and compared with 0, the steps of less than a turn.
 static void
-say_loop(const struct micro *m)
+say_long_turns(const struct micro *m, bool late)
 {
-    bool late = asks_for_sums(m);
-    if (late) {
-        SAY(m, "imulq $%u, %u(%%rsp), %%r11", m->rows, on_stack(m, 2));
-        SAY(m, "addq %u(%%rsp), %%r11", on_stack(m, 1));
-        SAY(m, "xorl %%r15d, %%r15d");
-        SAY(m, "movl $%u, %%ecx", LAST_STEPS);
-    }
     SAY(m, "subq $%u, %%r8", late ? UNROLL + LAST_STEPS : UNROLL);
     SAY(m, "jl 4f");
     SAY(m, ".p2align 5");
@@ -408,6 +408,25 @@ say_loop(const struct micro *m)
         SAY(m, "4:");
     }
     SAY(m, "addq $%u, %%r8", UNROLL);
+}
+
+// The sums of the tile below are asked for over the last turns of this one, a row a turn: earlier,
+// B's panel would push them out of the first-level cache again; all at once, they would fill its
+// queue. Until then r11 stands still (r15 is 0); rcx is the steps put off, 0 once they are begun.
+static void
+say_loop(const struct micro *m)
+{
+    bool late = asks_for_sums(m);
+    if (late) {
+        SAY(m, "imulq $%u, %u(%%rsp), %%r11", m->rows, on_stack(m, 2));
+        SAY(m, "addq %u(%%rsp), %%r11", on_stack(m, 1));
+        SAY(m, "xorl %%r15d, %%r15d");
+        SAY(m, "movl $%u, %%ecx", LAST_STEPS);
+    }
+    if (steps_a_turn(m) > 1)
+        say_long_turns(m, late);
+    else
+        SAY(m, "testq %%r8, %%r8");
     SAY(m, "jz 6f");
     SAY(m, "5:");
     say_turn(m, 1);
