@@ -186,9 +186,10 @@ add_row(struct lanes *s, struct emit_scope *row, const char *j, uint32_t n, cons
 {
     struct column *c = &s->c;
     struct emitter *e = c->e;
-    const char *first = c->global;
+    const char *first = c->global, *local = c->local;
     for (uint32_t w = 0; w < n; w++) {
         c->global = emit_add(e, first, emit_text(e, "%u", w * c->vec));
+        c->local = emit_add(e, local, emit_text(e, "%u", w * c->vec));
         struct emit_scope at = column_scope(c, row, mask);
         for (uint32_t i = 0; i < c->nacc; i++) {
             const struct acc *a = c->acc[i];
@@ -200,6 +201,7 @@ add_row(struct lanes *s, struct emit_scope *row, const char *j, uint32_t n, cons
         }
     }
     c->global = first;
+    c->local = local;
 }
 
 // Chains as loops over the lane's rows of the block.

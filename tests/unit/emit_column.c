@@ -200,8 +200,8 @@ run_way(struct kernel *k, const struct way *w, const struct run_options *o)
     run_scheduled(k, &s, o);
 }
 
-// sum(abs(c * w - b)), its greatest and where: c of the row (computed), b of the column, an outer
-// axis. Results as f32, f32, i64 times a value of the column.
+// sum(abs(c * w - b b)), its greatest and where: c of the row and b b of the column, both computed,
+// an outer axis. Results as f32, f32, i64 times a value of the column.
 static void
 make_product(struct kernel *k, int64_t outer, int64_t rows, int64_t columns, uint8_t dtype)
 {
@@ -212,9 +212,11 @@ make_product(struct kernel *k, int64_t outer, int64_t rows, int64_t columns, uin
     uint32_t lc = kb_load(k, kb_access(k, c, 0, (int64_t[]){rows, 0, 1}), 0);
     uint32_t lb = kb_load(k, kb_access(k, b, 0, (int64_t[]){0, 1, 0}), 0);
     k->inst.at[lb].level = LEVEL_ROW;
+    uint32_t square = kb_op(k, OP_mul, 0, lb, lb, 0); // waits in scratch for the elements
+    cr_assert(k->inst.at[square].level == LEVEL_ROW);
     uint32_t scaled = kb_op(k, OP_div, 0, kb_op(k, OP_cast, dtype, lc, 0, 0),
                             kb_literal(k, dtype, 255), 0);
-    uint32_t v = kb_op(k, OP_sub, 0, kb_op(k, OP_mul, 0, scaled, lx, 0), lb, 0);
+    uint32_t v = kb_op(k, OP_sub, 0, kb_op(k, OP_mul, 0, scaled, lx, 0), square, 0);
     uint32_t s = kb_reduce(k, OP_sum, kb_op(k, OP_abs, 0, v, 0, 0), OVER_R);
     uint32_t m = kb_reduce(k, OP_argmax, v, OVER_R), r = kb_reduce(k, OP_sum, scaled, OVER_R);
     uint32_t out[3] = {kb_buffer(k, dtype, BUF_OUT), kb_buffer(k, DT_i64, BUF_OUT),
