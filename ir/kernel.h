@@ -49,6 +49,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { MAX_STAGES = 32 }; // of a kernel: sets of them are masks of 32 bits
 enum { MAX_AXES = 12, RED_LANES = 16, RED_STEPS = 16, RED_BLOCK = RED_LANES * RED_STEPS };
 
 enum axis_kind { AXIS_P, AXIS_R };

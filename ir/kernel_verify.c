@@ -435,6 +435,8 @@ check_stages(struct verifier *v)
         last = k->acc.at[i].stage > last ? k->acc.at[i].stage : last;
     for (uint32_t i = 0; i < k->store.n; i++)
         last = k->store.at[i].stage > last ? k->store.at[i].stage : last;
+    if (last >= MAX_STAGES)
+        return fail(v, "stage %u of at most %d", last, MAX_STAGES);
     return k->nstage == last + 1 || fail(v, "nstage is %u and the last stage %u", k->nstage, last);
 }
 

@@ -568,6 +568,8 @@ static uint32_t
 add_acc(struct body *b, const struct hero *h, uint16_t op, uint8_t dtype, uint32_t value,
         uint8_t stage)
 {
+    if (stage + 1 >= MAX_STAGES)
+        return fail(b, REASON_budget_stages, h->node);
     struct acc acc = {.op = op, .dtype = dtype, .stage = stage, .value = value,
                       .scope = h->over_p ? OVER_P : OVER_R,
                       .origin = graph_node(b->f->g, h->node)->origin};

@@ -106,6 +106,44 @@ Test(cases_shapes, three_hundred_outputs)
     in_both_modes(many_outputs);
 }
 
+// n reductions, each over what the one before it leaves: about the stages of a kernel and beyond.
+static void
+sums_of_sums(fc_context *ctx, int n)
+{
+    enum { ROWS = 2, COLUMNS = 259 };
+    static int64_t v[ROWS][COLUMNS], got[ROWS][COLUMNS];
+    for (int r = 0; r < ROWS; r++)
+        for (int c = 0; c < COLUMNS; c++)
+            v[r][c] = (c * 7 + r) % 11;
+    fc_scope_begin(ctx);
+    fc_tensor x = fc_from_host(ctx, FC_I64, v, FC_SHAPE(ROWS, COLUMNS));
+    for (int i = 0; i < n; i++)
+        x = fc_sub(x, fc_sum(x, FC_LIST(1), true));
+    cr_assert_eq(fc_read(x, got, sizeof got), FC_OK, "%d sums: %s", n, fc_error(ctx));
+    for (int r = 0; r < ROWS; r++)
+        for (int i = 0; i < n; i++) {
+            uint64_t sum = 0;
+            for (int c = 0; c < COLUMNS; c++)
+                sum += (uint64_t)v[r][c];
+            for (int c = 0; c < COLUMNS; c++)
+                v[r][c] = (int64_t)((uint64_t)v[r][c] - sum);
+        }
+    cr_assert(!memcmp(v, got, sizeof v), "%d sums", n);
+    fc_scope_end(ctx);
+}
+
+static void
+depths_of_sums(fc_context *ctx)
+{
+    static const int depth[] = {31, 32, 33, 257};
+    for (int i = 0; i < (int)(sizeof depth / sizeof *depth); i++)
+        sums_of_sums(ctx, depth[i]);
+}
+Test(cases_shapes, sums_of_sums_of_any_depth)
+{
+    in_both_modes(depths_of_sums);
+}
+
 static void
 rank_8(fc_context *ctx)
 {
