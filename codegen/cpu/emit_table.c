@@ -3,6 +3,9 @@
 // A table of 16 floats is a register, or two of 256 bits, that one instruction permutes: as fast as
 // arithmetic. Anything else is memory, a constant of the module, from which the lanes gather. A
 // permutation looks at the index's last bits only, as the op wants it; a gather needs a mask.
+// Gathers of 256 bits are no faster than a load a lane, on many processors slower. There the tables
+// of erf, which are looked up by the same index, lie in one, entry by entry: each lane loads its two
+// at once, and takes its place out of the vector once.
 #include "codegen/cpu/emit_parts.h"
 
 #include "ir/dtype.h"
@@ -10,9 +13,9 @@
 
 #include <string.h>
 
-enum { REGISTER = 16, HALF = 8 };
-// As it is; or the second half as its difference from the first.
-enum table_form { TABLE_PLAIN = 1, TABLE_SPLIT = 2 };
+enum { REGISTER = 16, HALF = 8, QUAD = 4 };
+// As it is; the second half as its difference from the first; entries in turn with the next table's.
+enum table_form { TABLE_PLAIN = 1, TABLE_SPLIT = 2, TABLE_PAIR = 4 };
 
 // n floats of a table's form, from entry `first` on, loaded in the entry block once a function.
 static const char *
@@ -71,13 +74,70 @@ gathered(struct emitter *e, const struct table *t, uint32_t name, uint32_t lanes
                    element);
 }
 
+// The entries, <2 x double>, of a table of pairs for one lane.
+static const char *
+pair_of_lane(struct emitter *e, uint32_t name, uint32_t lanes, const char *place, uint32_t lane)
+{
+    const char *at = emit_op(e, "extractelement <%u x i64> %s, i32 %u", lanes, place, lane);
+    const char *from = emit_op(e, "getelementptr <2 x double>, ptr @table%u.pair, i64 %s", name, at);
+    return emit_op(e, "load <2 x double>, ptr %s, align 16", from);
+}
+
+// Of four lanes: lanes 0 and 2, and 1 and 3, side by side; then every other double of both.
+static const char *
+pairs_of_quad(struct emitter *e, uint32_t name, uint32_t lanes, const char *place, uint32_t first,
+              bool second)
+{
+    static const uint8_t chosen[2][QUAD] = {{0, 4, 2, 6}, {1, 5, 3, 7}};
+    const char *pair[QUAD], *half[2];
+    for (uint32_t i = 0; i < QUAD; i++)
+        pair[i] = pair_of_lane(e, name, lanes, place, first + i);
+    for (uint32_t i = 0; i < 2; i++)
+        half[i] = emit_op(e, "shufflevector <2 x double> %s, <2 x double> %s, <4 x i32> <i32 0, "
+                             "i32 1, i32 2, i32 3>", pair[i], pair[i + 2]);
+    return emit_shuffle(e, DT_f64, QUAD, half[0], half[1], chosen[second]);
+}
+
+// Two vectors of n doubles as one.
+static const char *
+joined(struct emitter *e, uint32_t n, const char *a, const char *b)
+{
+    struct str lane = {0};
+    for (uint32_t i = 0; i < 2 * n; i++)
+        str_printf(&lane, "%si32 %u", i ? ", " : "", i);
+    const char *r = emit_op(e, "shufflevector <%u x double> %s, <%u x double> %s, <%u x i32> <%s>",
+                            n, a, n, b, 2 * n, str_text(&lane));
+    str_free(&lane);
+    return r;
+}
+
+// The first or the second of each lane's pair. LLVM sees that both lookups of an index load the same.
+static const char *
+paired(struct emitter *e, uint32_t name, uint32_t lanes, const char *index, bool second)
+{
+    const char *place = emit_op(e, "and <%u x i64> %s, splat (i64 %u)", lanes, index,
+                                table_named(name).size - 1);
+    const char *part[REGISTER / QUAD];
+    for (uint32_t i = 0; i < lanes / QUAD; i++)
+        part[i] = pairs_of_quad(e, name, lanes, place, i * QUAD, second);
+    for (uint32_t n = QUAD; n < lanes; n *= 2)
+        for (uint32_t i = 0; i < lanes / n / 2; i++)
+            part[i] = joined(e, n, part[2 * i], part[2 * i + 1]);
+    return part[0];
+}
+
 const char *
 emit_lookup(struct emitter *e, uint32_t name, uint32_t lanes, const char *index)
 {
     struct table t = table_named(name);
+    bool wide = strstr(e->target->features, "+avx512f");
     bool fits = t.dtype == DT_f32 && t.size == REGISTER && lanes == REGISTER;
-    bool whole = fits && strstr(e->target->features, "+avx512f");
+    bool whole = fits && wide;
     bool split = fits && !whole && strstr(e->target->features, "+avx2");
+    if (name >= TABLE_erf64 && !wide && lanes % QUAD == 0 && lanes <= REGISTER) {
+        e->table_used[TABLE_erf64] |= TABLE_PAIR;
+        return paired(e, TABLE_erf64, lanes, index, name > TABLE_erf64);
+    }
     e->table_used[name] |= split ? TABLE_SPLIT : TABLE_PLAIN;
     if (split)
         return permuted_in_halves(e, name, index);
@@ -93,14 +153,18 @@ emit_lookup(struct emitter *e, uint32_t name, uint32_t lanes, const char *index)
 static void
 table_bytes(struct emitter *e, uint32_t name, enum table_form form)
 {
+    static const char *const suffix[] = {[TABLE_PLAIN] = "", [TABLE_SPLIT] = ".split",
+                                         [TABLE_PAIR] = ".pair"};
     struct table t = table_named(name);
-    const uint8_t *at = t.at;
-    uint32_t bytes = t.size * (uint32_t)dtype_size(t.dtype);
+    const uint8_t *at = t.at, *next = form == TABLE_PAIR ? table_named(name + 1).at : NULL;
+    uint32_t size = (uint32_t)dtype_size(t.dtype), bytes = t.size * size;
     str_printf(e->text, "@table%u%s = private unnamed_addr constant [%u x i8] c\"", name,
-               form == TABLE_SPLIT ? ".split" : "", bytes);
+               suffix[form], next ? 2 * bytes : bytes);
     for (uint32_t j = 0; j < bytes; j++) {
         bool change = form == TABLE_SPLIT && j >= bytes / 2;
         str_printf(e->text, "\\%02X", change ? at[j] ^ at[j - bytes / 2] : at[j]);
+        for (uint32_t i = 0; next && (j + 1) % size == 0 && i < size; i++)
+            str_printf(e->text, "\\%02X", next[j + 1 - size + i]);
     }
     str_add(e->text, "\", align 64\n");
 }
@@ -109,7 +173,7 @@ void
 emit_tables(struct emitter *e)
 {
     for (uint32_t i = 0; i < TABLE_COUNT; i++)
-        for (uint32_t form = TABLE_PLAIN; form <= TABLE_SPLIT; form *= 2)
+        for (uint32_t form = TABLE_PLAIN; form <= TABLE_PAIR; form *= 2)
             if (e->table_used[i] & form)
                 table_bytes(e, i, form);
 }
