@@ -118,6 +118,12 @@ x_bitcast(struct expander *x, uint8_t to, val a)
 }
 
 val
+x_bitcast_number(struct expander *x, uint8_t to, val a)
+{
+    return derived(x, OP_bitcast, to, BITCAST_NUMBER, a, 0, 0);
+}
+
+val
 x_cast(struct expander *x, uint8_t to, val a)
 {
     return x_dtype(x, a) == to ? a : derived(x, OP_cast, to, 0, a, 0, 0);

@@ -28,7 +28,7 @@ x_rough_inverse(struct expander *x, val d)
     uint8_t t = x_dtype(x, d), n = wide ? DT_i64 : DT_i32;
     val minus_d = x_neg(x, d), one = x_num(x, t, 1);
     val guess = x_bits(x, n, wide ? 0x7fde623822fc16e6 : 0x7ef311c3);
-    val y = x_bitcast(x, t, x_sub(x, guess, x_bitcast(x, n, d)));
+    val y = x_bitcast_number(x, t, x_sub(x, guess, x_bitcast(x, n, d))); // NaN: 2^127 and more
     val e = x_fma(x, minus_d, y, one);
     y = x_fma(x, y, x_fma(x, e, x_fma(x, e, e, e), e), y);
     return wide ? x_fma(x, y, x_fma(x, minus_d, y, one), y) : y;

@@ -127,7 +127,8 @@ scaled_down(struct expander *x, const struct exp_format *f, val a)
     val bits = x_bitcast(x, f->sint, a), sum = x_bitcast(x, f->sint, x_add(x, a, edge));
     val step = x_bits(x, f->sint, (uint64_t)half << f->fraction);
     val small = x_sub(x, sum, x_bitcast(x, f->sint, edge));
-    return x_bitcast(x, f->flt, x_where(x, x_lt(x, a, edge), small, x_sub(x, bits, step)));
+    val moved = x_where(x, x_lt(x, a, edge), small, x_sub(x, bits, step));
+    return x_bitcast_number(x, f->flt, moved);
 }
 
 // What the rare operand is computed from: the other elements take 0, which is quick.

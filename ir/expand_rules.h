@@ -26,6 +26,8 @@ val x_num(struct expander *x, uint8_t dtype, double v); // rounded to the dtype
 val x_op(struct expander *x, uint16_t op, val a, val b, val c);
 val x_cast(struct expander *x, uint8_t to, val a);
 val x_bitcast(struct expander *x, uint8_t to, val a);
+// The same from an integer, to a float that is never NaN in an element whose value is used.
+val x_bitcast_number(struct expander *x, uint8_t to, val a);
 val x_lookup(struct expander *x, uint32_t table, val index); // entry of a table of ir/tables.h
 val x_poly(struct expander *x, val z, const double *c, uint32_t n); // c[0] + c[1] z + …, Horner
 // The same as a polynomial in z2 = z z, whose coefficients c[0] + c[1] z … do not wait for each

@@ -82,7 +82,9 @@ struct access {
 //   OP_where                        aux: WHERE_RARELY: a is true for few elements and b is dear, so
 //                                   that emitters compute b where some lane needs it only. A hint
 //                                   of ir/expand.c's: it changes no value.
-enum { WHERE_RARELY = 1 };
+//   OP_bitcast                      aux: BITCAST_NUMBER: to a float that is never NaN in an element
+//                                   whose value is used. A promise of ir/expand.c's rules.
+enum { WHERE_RARELY = 1, BITCAST_NUMBER = 1 };
 struct inst {
     uint16_t op;
     uint8_t dtype, stage, level;

@@ -180,6 +180,7 @@ emitter_begin(struct emitter *e, const struct kernel *k, const struct schedule *
     *e = (struct emitter){.sched = s, .target = t, .text = text, .num = num, .diag = d};
     copy_and_expand(e, k);
     find_dependences(e);
+    emit_find_low_halves(e);
     e->base = arena_alloc(&e->mem, (e->kernel.access.n + 1) * sizeof *e->base);
     return true;
 }

@@ -39,12 +39,16 @@ struct emitter;
 typedef const char *emit_resolve(struct emitter *e, struct emit_scope *s, uint32_t inst,
                                  void *user);
 
+// What is known of the low 16 bits of a 32-bit value (emit_nan.c), the least first.
+enum emit_low_half { LOW_ANY, LOW_ZERO_IF_NAN, LOW_ZERO };
+
 struct emitter {
     struct kernel kernel;         // a private copy, expanded: all instruction numbers are its own
     const struct schedule *sched;
     const struct target *target;
     bool *kept;                   // per instruction: schedule.keep in the expanded numbering
     uint16_t *depends;            // per instruction: bit i = it varies along axis i
+    uint8_t *low_half;            // per instruction: enum emit_low_half
     emit_resolve *resolve;        // may be NULL
     void *user;
     struct arena mem;             // operand texts
@@ -200,7 +204,9 @@ void emit_prefetch_write(struct emitter *e, const char *ptr); // the line will b
 // dtype: the operands' (where: of b and c).
 const char *emit_row(struct emitter *e, uint16_t op, uint8_t dtype, uint32_t lanes, const char *a,
                      const char *b, const char *c);
-const char *emit_cast(struct emitter *e, uint8_t from, uint8_t to, uint32_t lanes, const char *a);
+const char *emit_cast(struct emitter *e, uint8_t from, uint8_t to, uint32_t lanes, const char *a,
+                      enum emit_low_half low);
+void emit_find_low_halves(struct emitter *e); // e->low_half
 // Register values to and from scratch memory at ptr (bool as i8); mask may be NULL.
 const char *emit_load_raw(struct emitter *e, uint8_t dtype, uint32_t lanes, const char *ptr,
                           const char *mask, uint32_t align);

@@ -3,8 +3,9 @@
 // round once to nearest even.
 //
 // f16 and bf16 are bit patterns here. bf16 is rounded with integer arithmetic: the hardware's
-// conversions flush denormals. f16 uses the target's F16C when it has it, else integers and one
-// exact multiplication or addition that lets the float unit do the shifting.
+// conversions flush denormals. NaN is put aside there, as a carry could make a number of it; one
+// whose low half is zero carries nothing. f16 uses the target's F16C when it has it, else integers
+// and one exact multiplication or addition that lets the float unit do the shifting.
 // Where the source has more bits than an f32 (f64, 64-bit integers), it is first rounded to odd at
 // an intermediate width, which makes the second rounding exact (Boldo, Melquiond, "Emulation of a
 // FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008).
@@ -100,13 +101,15 @@ widen_f16(struct cast *c, const char *v)
 // ---- f32 to f16 and bf16
 
 static const char *
-narrow_bf16(struct cast *c, const char *v)
+narrow_bf16(struct cast *c, const char *v, enum emit_low_half low)
 {
     const char *u = bits_of(c, v);
     const char *odd = with(c, "and", with(c, "lshr", u, 16), 1);
     const char *r = two(c, "add", c->i32, with(c, "add", u, 0x7fff), odd);
-    const char *nan = two(c, "fcmp uno", c->f32, v, "zeroinitializer");
-    r = pick(c, c->i32, nan, with(c, "or", u, 0x400000), r);
+    if (low == LOW_ANY) {
+        const char *nan = two(c, "fcmp uno", c->f32, v, "zeroinitializer");
+        r = pick(c, c->i32, nan, with(c, "or", u, 0x400000), r);
+    }
     return convert(c, "trunc", c->i32, with(c, "lshr", r, 16), c->i16);
 }
 
@@ -187,20 +190,23 @@ to_bool(struct cast *c, uint8_t from, const char *v)
 }
 
 static const char *
-to_half(struct cast *c, uint8_t from, uint8_t to, const char *v)
+to_half(struct cast *c, uint8_t from, uint8_t to, const char *v, enum emit_low_half low)
 {
     if (from == DT_bool)
         return pick(c, c->i16, v, emit_constant(c->e, DT_i16, scalar_from_int(to, 1), c->n),
                     "zeroinitializer");
     if (dtype_is_int(from) && (to == DT_f16 || dtype_table[from].bits <= 16))
-        v = emit_cast(c->e, from, DT_f32, c->n, v); // exact, or beyond f16's range either way
+        // Exact, or beyond f16's range either way.
+        v = emit_cast(c->e, from, DT_f32, c->n, v, LOW_ANY);
     else if (dtype_is_int(from))
         v = f64_to_odd_f32(c, int_to_f64(c, from, v));
     else if (from == DT_f64)
         v = f64_to_odd_f32(c, v);
     else if (from != DT_f32)
-        v = emit_cast(c->e, from, DT_f32, c->n, v);
-    return to == DT_f16 ? narrow_f16(c, v) : narrow_bf16(c, v);
+        v = emit_cast(c->e, from, DT_f32, c->n, v, LOW_ANY);
+    if (to == DT_f16)
+        return narrow_f16(c, v);
+    return narrow_bf16(c, v, from == DT_f32 ? low : LOW_ANY);
 }
 
 static const char *
@@ -224,7 +230,8 @@ int_to_int(struct cast *c, uint8_t from, uint8_t to, const char *v)
 }
 
 const char *
-emit_cast(struct emitter *e, uint8_t from, uint8_t to, uint32_t lanes, const char *v)
+emit_cast(struct emitter *e, uint8_t from, uint8_t to, uint32_t lanes, const char *v,
+          enum emit_low_half low)
 {
     struct cast c = cast_of(e, lanes);
     if (from == to)
@@ -232,10 +239,10 @@ emit_cast(struct emitter *e, uint8_t from, uint8_t to, uint32_t lanes, const cha
     if (to == DT_bool)
         return to_bool(&c, from, v);
     if (dtype_is_half(to))
-        return to_half(&c, from, to, v);
+        return to_half(&c, from, to, v, low);
     if (dtype_is_half(from)) {
         v = from == DT_f16 ? widen_f16(&c, v) : widen_bf16(&c, v);
-        return emit_cast(e, DT_f32, to, lanes, v);
+        return emit_cast(e, DT_f32, to, lanes, v, LOW_ANY);
     }
     const char *tf = emit_type(e, from, lanes), *tt = emit_type(e, to, lanes);
     if (dtype_is_float(to)) {

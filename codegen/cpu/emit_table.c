@@ -4,8 +4,8 @@
 // arithmetic. Anything else is memory, a constant of the module, from which the lanes gather. A
 // permutation looks at the index's last bits only, as the op wants it; a gather needs a mask.
 // Gathers of 256 bits are no faster than a load a lane, on many processors slower. There the tables
-// of erf, which are looked up by the same index, lie in one, entry by entry: each lane loads its two
-// at once, and takes its place out of the vector once.
+// of erf, which are looked up by one index, lie in one, entry by entry: each lane loads its two at
+// once, and takes its place out of the vector once.
 #include "codegen/cpu/emit_parts.h"
 
 #include "ir/dtype.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum { REGISTER = 16, HALF = 8, QUAD = 4 };
-// As it is; the second half as its difference from the first; entries in turn with the next table's.
+// As it is; the second half as its difference from the first; each with the next table's entry.
 enum table_form { TABLE_PLAIN = 1, TABLE_SPLIT = 2, TABLE_PAIR = 4 };
 
 // n floats of a table's form, from entry `first` on, loaded in the entry block once a function.
@@ -79,7 +79,8 @@ static const char *
 pair_of_lane(struct emitter *e, uint32_t name, uint32_t lanes, const char *place, uint32_t lane)
 {
     const char *at = emit_op(e, "extractelement <%u x i64> %s, i32 %u", lanes, place, lane);
-    const char *from = emit_op(e, "getelementptr <2 x double>, ptr @table%u.pair, i64 %s", name, at);
+    const char *from = emit_op(e, "getelementptr <2 x double>, ptr @table%u.pair, i64 %s", name,
+                               at);
     return emit_op(e, "load <2 x double>, ptr %s, align 16", from);
 }
 
@@ -111,7 +112,7 @@ joined(struct emitter *e, uint32_t n, const char *a, const char *b)
     return r;
 }
 
-// The first or the second of each lane's pair. LLVM sees that both lookups of an index load the same.
+// The first or the second of each lane's pair. That both lookups load the same, LLVM sees.
 static const char *
 paired(struct emitter *e, uint32_t name, uint32_t lanes, const char *index, bool second)
 {

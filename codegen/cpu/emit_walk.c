@@ -213,7 +213,7 @@ compute(struct emitter *e, struct emit_scope *s, uint32_t i)
     case OP_index:
         return emit_affine(e, s, &e->kernel.affine.at[in->aux]);
     case OP_cast:
-        return emit_cast(e, from, in->dtype, s->lanes, a);
+        return emit_cast(e, from, in->dtype, s->lanes, a, e->low_half[in->a]);
     case OP_bitcast: {
         const char *ta = emit_type(e, from, s->lanes), *tb = emit_type(e, in->dtype, s->lanes);
         return strcmp(ta, tb) == 0 ? a : emit_op(e, "bitcast %s %s to %s", ta, a, tb);

@@ -152,6 +152,62 @@ Test(emit_pointwise, vectors_of_256_bits)
     check_row(OP_cast, DT_f64, DT_bf16, &t);
 }
 
+// NaN of all payloads, and numbers with low bits that max and min may mix into one.
+static void
+fill_nan(const struct kernel *k, uint32_t b, char *at, int64_t n, uint64_t *seed)
+{
+    static const uint32_t singles[] = {0x7fffffff, 0xffffffff, 0x7f800001, 0x7fc08000, 0xff80ffff};
+    static const uint16_t halves[] = {0x7fff, 0xffff, 0x7f81, 0x7fc0, 0xff80};
+    uint8_t dtype = k->buffers.at[b].dtype;
+    uint32_t size = (uint32_t)dtype_size(dtype);
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t r = test_random(seed), number = scalar_from_double(dtype, (double)(r >> 40) / 1e6);
+        uint32_t chosen = (uint32_t)(r % 8);
+        bool special = chosen < 5 && dtype_is_float(dtype);
+        uint64_t nan = size == 2 ? halves[chosen % 5] : singles[chosen % 5];
+        scalar_store(dtype, at + i * size, special ? nan : number);
+    }
+}
+
+// op(a, b) rounded to bf16, a and b f32 that were of other dtypes.
+static void
+check_nan_rounded(uint16_t op, uint8_t first, uint8_t second, const struct target *t)
+{
+    struct run_options o = {.target = *t, .seed = op, .what = op_table[op].name, .fill = fill_nan};
+    struct kernel k;
+    kb_begin(&k, (int64_t[]){300}, 1, 0);
+    uint32_t in[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        uint8_t dtype = i ? second : first;
+        uint32_t b = kb_buffer(&k, dtype, BUF_IN);
+        in[i] = kb_load(&k, kb_access(&k, b, 0, (int64_t[]){1}), 0);
+        in[i] = dtype == DT_f32 ? in[i] : kb_op(&k, OP_cast, DT_f32, in[i], 0, 0);
+    }
+    uint32_t v = kb_op(&k, op, 0, in[0], op_table[op].arity > 1 ? in[1] : 0, 0);
+    // As a kernel does it whose op is rounded and read again.
+    v = kb_op(&k, OP_cast, DT_f32, kb_op(&k, OP_cast, DT_bf16, v, 0, 0), 0, 0);
+    v = kb_op(&k, OP_cast, DT_bf16, kb_op(&k, OP_add, 0, v, in[1], 0), 0, 0);
+    kb_store(&k, v, kb_access(&k, kb_buffer(&k, DT_bf16, BUF_OUT), 0, (int64_t[]){1}));
+    struct schedule s = scheduled(&k, &o.target);
+    run_scheduled(&k, &s, &o);
+    kernel_free_body(&k);
+}
+
+Test(emit_pointwise, nan_stays_nan_in_bf16)
+{
+    static const uint16_t ops[] = {OP_neg, OP_abs, OP_floor, OP_sqrt, OP_add, OP_div, OP_max,
+                                   OP_min, OP_copysign, OP_exp, OP_sigmoid, OP_tanh, OP_erf,
+                                   OP_log};
+    static const uint8_t dtypes[] = {DT_bf16, DT_f32, DT_f16, DT_i32};
+    struct target t = host_target(), plain = plain_target(false);
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        for (size_t d = 0; d < sizeof dtypes; d++) {
+            check_nan_rounded(ops[i], DT_bf16, dtypes[d], &t);
+            check_nan_rounded(ops[i], dtypes[d], DT_bf16, &t);
+            check_nan_rounded(ops[i], dtypes[d], dtypes[d], d ? &t : &plain);
+        }
+}
+
 // A dear operand is skipped by vectors that do not need it: sin over arguments of which none, some
 // and most are large, of one that is the same for a whole row, and twice, one inside the other.
 Test(emit_pointwise, rare_operands)
