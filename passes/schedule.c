@@ -6,6 +6,8 @@
 
 #include "passes/plan.h"
 
+#include <string.h>
+
 int64_t
 schedule_own_cache(const struct target *t)
 {
@@ -20,6 +22,19 @@ schedule_shared_cache(const struct target *t)
     const int64_t most = (int64_t)16 << 20;
     int64_t ours = most * (t->units > 1 ? t->units : 1);
     return t->llc < ours ? t->llc : ours;
+}
+
+bool
+schedule_hardware_asks_ahead(const struct target *t)
+{
+    return !strncmp(t->arch, "znver", 5) && t->vec_bytes < 64;
+}
+
+int64_t
+schedule_streaming_bytes(const struct target *t)
+{
+    int64_t shared = schedule_shared_cache(t);
+    return schedule_hardware_asks_ahead(t) ? shared / 4 : shared;
 }
 
 // Bytes per element of accesses that run along an axis with unit stride and that vary along `other`

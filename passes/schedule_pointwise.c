@@ -16,8 +16,9 @@ static const int64_t byte_weight_percent = 270;
 static const int64_t unit_weight = 240000, grain_weight = 160000;
 // Hardware follows a stream within a page and not far; asking 3 KiB ahead kept more in flight on
 // Granite Rapids than 1 or 4, for two streams and for seven, line by line: loads of four lines, then
-// stores of four, moved a tenth less where stores pass the caches.
-enum { LINES_AHEAD = 48, MAX_TILE = 256 << 10 };
+// stores of four, moved a tenth less where stores pass the caches. Where hardware follows further,
+// bodies of few ops are served without.
+enum { LINES_AHEAD = 48, FEW_OPS = 8, MAX_TILE = 256 << 10 };
 
 // What one element of the domain costs, and the greatest width of a value.
 struct body_cost {
@@ -177,14 +178,15 @@ schedule_pointwise(const struct kernel *k, const struct target *t, struct schedu
     uint32_t last = k->naxis - 1u;
     int64_t points = kernel_points(k, AXIS_P);
     int64_t bytes = points * c.bytes, shared = schedule_shared_cache(t);
-    s->streaming_store = all_stores_run_along(k, last) && shared > 0 && bytes > shared;
+    s->streaming_store = all_stores_run_along(k, last) && shared > 0 &&
+                         bytes > schedule_streaming_bytes(t);
     if (s->streaming_store)
         s->unroll = (uint8_t)min64(s->unroll, max64(1, 64 / (s->vec * c.out_width)));
     if (last > 0)
         choose_transpose(k, t, bytes, s);
     if (s->transpose)
         s->prefetch = bytes > 2 * shared;
-    else
+    else if (!schedule_hardware_asks_ahead(t) || c.ops > FEW_OPS)
         s->prefetch = t->l2 > 0 && bytes > schedule_own_cache(t) ? LINES_AHEAD : 0;
     choose_units(k, t, s, max64(1, c.ops + c.bytes * byte_weight_percent / 100));
     return true;

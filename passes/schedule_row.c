@@ -280,7 +280,8 @@ schedule_row(const struct kernel *k, const struct target *t, struct schedule *s,
         return true;
     int64_t bytes = touched_bytes(k);
     int64_t shared = schedule_shared_cache(t);
-    s->streaming_store = shared > 0 && bytes > shared && stores_dense_rows(k);
+    s->streaming_store =
+        shared > 0 && bytes > schedule_streaming_bytes(t) && stores_dense_rows(k);
     bool small_rows = row_bytes(k) <= MAX_AHEAD && !s->tile[ROW_TILE_VECTORS];
     if (k->nstage > 1 && small_rows && bytes > schedule_own_cache(t)) {
         s->prefetch = row_bytes(k) <= t->l1 / 2 ? 1 : 2;

@@ -89,6 +89,11 @@ schedule_split(const struct kernel *k, const struct target *t, struct schedule *
     s->tile[ROW_TILE_EXTENT] = row_extent_flags(points);
     s->grain = 1;
     s->prefetch = lines_ahead(k, t);
+    // Such hardware keeps few streams a page: a block at a time, not four that share one.
+    if (s->prefetch && schedule_hardware_asks_ahead(t)) {
+        s->prefetch = 0;
+        s->unroll = 1;
+    }
     s->shared_scratch_bytes = split_part_bytes(k, s->units) + row_shared_bytes(k);
     return true;
 }
