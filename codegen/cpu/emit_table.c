@@ -37,26 +37,36 @@ permuted_half(struct emitter *e, uint32_t name, uint32_t first, const char *inde
                    in_register(e, name, ".split", first, HALF), index);
 }
 
-// Of 16 lanes, in two halves: the table's first half, and where the index's fourth bit is set, what
-// changes it into the second. (To choose between both takes three instructions instead of two.)
+// Of 8 lanes: the table's first half, and where the index's fourth bit is set, what changes it into
+// the second. (To choose between both takes three instructions instead of two.)
 static const char *
-permuted_in_halves(struct emitter *e, uint32_t name, const char *index)
+permuted_eight(struct emitter *e, uint32_t name, const char *index)
 {
-    const char *part[2];
-    for (uint32_t i = 0; i < 2; i++) {
-        const char *half = emit_extract(e, DT_i32, index, REGISTER, i * HALF, HALF);
-        const char *low = permuted_half(e, name, 0, half);
-        const char *change = permuted_half(e, name, HALF, half);
-        const char *top = emit_op(e, "shl <8 x i32> %s, splat (i32 28)", half);
-        const char *upper = emit_op(e, "ashr <8 x i32> %s, splat (i32 31)", top);
-        change = emit_op(e, "and <8 x i32> %s, %s", change, upper);
-        part[i] = emit_op(e, "xor <8 x i32> %s, %s", low, change);
+    const char *low = permuted_half(e, name, 0, index);
+    const char *change = permuted_half(e, name, HALF, index);
+    const char *top = emit_op(e, "shl <8 x i32> %s, splat (i32 28)", index);
+    const char *upper = emit_op(e, "ashr <8 x i32> %s, splat (i32 31)", top);
+    change = emit_op(e, "and <8 x i32> %s, %s", change, upper);
+    return emit_op(e, "xor <8 x i32> %s, %s", low, change);
+}
+
+// Of 8 or 16 lanes.
+static const char *
+permuted_in_halves(struct emitter *e, uint32_t name, uint32_t lanes, const char *index)
+{
+    const char *all;
+    if (lanes == HALF) {
+        all = permuted_eight(e, name, index);
+    } else {
+        const char *part[2];
+        for (uint32_t i = 0; i < 2; i++)
+            part[i] = permuted_eight(e, name,
+                                     emit_extract(e, DT_i32, index, REGISTER, i * HALF, HALF));
+        all = emit_op(e, "shufflevector <8 x i32> %s, <8 x i32> %s, <16 x i32> <i32 0, i32 1, i32 2, "
+                         "i32 3, i32 4, i32 5, i32 6, i32 7, i32 8, i32 9, i32 10, i32 11, i32 12, "
+                         "i32 13, i32 14, i32 15>", part[0], part[1]);
     }
-    const char *all = emit_op(e, "shufflevector <8 x i32> %s, <8 x i32> %s, <16 x i32> <i32 0, "
-                                 "i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7, i32 8, i32 9, "
-                                 "i32 10, i32 11, i32 12, i32 13, i32 14, i32 15>",
-                              part[0], part[1]);
-    return emit_op(e, "bitcast <16 x i32> %s to <16 x float>", all);
+    return emit_op(e, "bitcast <%u x i32> %s to <%u x float>", lanes, all, lanes);
 }
 
 static const char *
@@ -132,16 +142,17 @@ emit_lookup(struct emitter *e, uint32_t name, uint32_t lanes, const char *index)
 {
     struct table t = table_named(name);
     bool wide = strstr(e->target->features, "+avx512f");
-    bool fits = t.dtype == DT_f32 && t.size == REGISTER && lanes == REGISTER;
-    bool whole = fits && wide;
-    bool split = fits && !whole && strstr(e->target->features, "+avx2");
+    bool fits = t.dtype == DT_f32 && t.size == REGISTER;
+    bool whole = fits && wide && lanes == REGISTER;
+    bool split = fits && !whole && (lanes == HALF || lanes == REGISTER) &&
+                 strstr(e->target->features, "+avx2");
     if (name >= TABLE_erf64 && !wide && lanes % QUAD == 0 && lanes <= REGISTER) {
         e->table_used[TABLE_erf64] |= TABLE_PAIR;
         return paired(e, TABLE_erf64, lanes, index, name > TABLE_erf64);
     }
     e->table_used[name] |= split ? TABLE_SPLIT : TABLE_PLAIN;
     if (split)
-        return permuted_in_halves(e, name, index);
+        return permuted_in_halves(e, name, lanes, index);
     if (!whole)
         return gathered(e, &t, name, lanes, index);
     const char *all = in_register(e, name, "", 0, REGISTER);
