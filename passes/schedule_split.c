@@ -89,7 +89,8 @@ schedule_split(const struct kernel *k, const struct target *t, struct schedule *
     s->tile[ROW_TILE_EXTENT] = row_extent_flags(points);
     s->grain = 1;
     s->prefetch = lines_ahead(k, t);
-    // There one block after the other is read faster than four side by side (747 and 1097 us, 17 MB).
+    // Such hardware reads one block after the other faster than four side by side: bare loops over
+    // 17 MB took 747 and 1097 us.
     if (s->prefetch && schedule_hardware_asks_ahead(t)) {
         s->prefetch = 0;
         s->unroll = 1;

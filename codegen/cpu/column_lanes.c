@@ -251,7 +251,7 @@ run_of_chains(struct lanes *s, const char *whole, const struct run *r)
     const char *j[RED_STEPS];
     for (uint32_t u = 0; u < s->run; u++)
         row[u] = bind_row(s, emit_add(e, r->at, emit_text(e, "%u", u)), &j[u]);
-    const char *held = column_slot(c, first_free(s));
+    const char *held = r->begins && r->ends ? NULL : column_slot(c, first_free(s));
     struct emit_loop l;
     column_loop(s, &l, "0", whole, s->vectors * c->vec);
     struct emit_acc v[MAX_VECTORS * MAX_ACCS];

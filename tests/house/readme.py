@@ -17,8 +17,6 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"<!-- (prints|measured): (.*?) -->\n```(\w*)\n(.*?)^```$", re.M | re.S)
-
-
 SCHEDULE = re.compile(r"^  by  .*$", re.M)
 
 
