@@ -31,6 +31,7 @@ struct jit {
     LLVMOrcLLJITRef lljit;
     LLVMOrcExecutionSessionRef session;
     pthread_mutex_t mutex;      // of what follows
+    pthread_cond_t linked;      // some look-up is done
     struct jit_dylib *unused;   // emptied dylibs
     uint32_t dylibs;            // made so far
     char reported[500];         // what ORC said beside its error values, since the last load
@@ -180,8 +181,14 @@ empty_dylib(struct jit *j, struct jit_dylib *l)
 }
 
 // ---- looking up entry points
+//
+// A look-up links what it finds unlinked, but not always on the thread that asked: of several that
+// link at once, each takes whatever waits to be linked. So the answer may come after ORC's function
+// has returned, from another thread.
 
 struct found {
+    struct jit *jit;
+    bool done;
     LLVMErrorRef error;
     LLVMOrcSymbolStringPoolEntryRef kernel_name;
     kernel_fn *kernel, *finish;
@@ -191,11 +198,16 @@ static void
 on_found(LLVMErrorRef error, LLVMOrcCSymbolMapPairs pair, size_t n, void *user)
 {
     struct found *f = user;
+    struct jit *j = f->jit;
+    pthread_mutex_lock(&j->mutex);
     f->error = error;
     for (size_t i = 0; !error && i < n; i++) {
         kernel_fn *fn = (kernel_fn *)(uintptr_t)pair[i].Sym.Address;
         *(pair[i].Name == f->kernel_name ? &f->kernel : &f->finish) = fn;
     }
+    f->done = true;
+    pthread_cond_broadcast(&j->linked);
+    pthread_mutex_unlock(&j->mutex);
 }
 
 static bool
@@ -211,16 +223,19 @@ look_up(struct jit *j, struct jit_dylib *l, bool has_finish, struct jit_code *ou
         want[1] = (LLVMOrcCLookupSetElement){
             LLVMOrcExecutionSessionIntern(j->session, "kernel_finish"),
             LLVMOrcSymbolLookupFlagsRequiredSymbol};
-    struct found f = {.kernel_name = want[0].Name};
+    struct found f = {.jit = j, .kernel_name = want[0].Name};
     LLVMOrcExecutionSessionLookup(j->session, LLVMOrcLookupKindStatic, &order, 1, want,
                                   has_finish ? 2 : 1, on_found, &f);
+    pthread_mutex_lock(&j->mutex);
+    while (!f.done)
+        pthread_cond_wait(&j->linked, &j->mutex);
     if (f.error) {
-        pthread_mutex_lock(&j->mutex);
         refused(d, "linking a kernel", f.error, j->reported);
         j->reported[0] = '\0';
-        pthread_mutex_unlock(&j->mutex);
-        return false;
     }
+    pthread_mutex_unlock(&j->mutex);
+    if (f.error)
+        return false;
     *out = (struct jit_code){f.kernel, f.finish, l};
     return true;
 }
@@ -252,6 +267,7 @@ jit_new(struct diag *d)
     j->lljit = lljit;
     j->session = LLVMOrcLLJITGetExecutionSession(lljit);
     pthread_mutex_init(&j->mutex, NULL);
+    pthread_cond_init(&j->linked, NULL);
     LLVMOrcExecutionSessionSetErrorReporter(j->session, on_report, j);
     return j;
 }
@@ -269,6 +285,7 @@ jit_free(struct jit *j)
         j->unused = l->next;
         xfree(l);
     }
+    pthread_cond_destroy(&j->linked);
     pthread_mutex_destroy(&j->mutex);
     xfree(j);
 }

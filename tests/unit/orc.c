@@ -295,3 +295,52 @@ Test(orc, threads)
     }
     jit_free(j);
 }
+
+struct loader {
+    pthread_t thread;
+    struct jit *jit;
+    const void *object;
+    size_t n;
+    int64_t wrong;
+};
+
+static void *
+load_often(void *arg)
+{
+    struct loader *l = arg;
+    for (int i = 0; i < 3000; i++) {
+        struct diag d = {0};
+        struct jit_code c = {0};
+        int64_t out = 0;
+        if (!jit_load(l->jit, l->object, l->n, &c, &d) || !c.kernel || !c.finish) {
+            l->wrong++;
+            continue;
+        }
+        call(c.finish, &out, NULL);
+        l->wrong += out != 77;
+        jit_unload(l->jit, &c);
+    }
+    return NULL;
+}
+
+// ORC lets any thread link what another one added: the other one has to wait for it.
+Test(orc, loads_of_many_threads_end_before_they_return)
+{
+    if (!cpu_codegen_available())
+        return;
+    struct diag d = {0};
+    struct loader l[4] = {{.jit = jit_new(&d)}};
+    size_t n = 0;
+    void *object = cpu_object(two_entries, strlen(two_entries), &plain, &n, &d);
+    cr_assert_not_null(object, "%s", d.text);
+    for (int i = 0; i < 4; i++) {
+        l[i] = (struct loader){.jit = l[0].jit, .object = object, .n = n};
+        cr_assert_eq(pthread_create(&l[i].thread, NULL, load_often, &l[i]), 0);
+    }
+    for (int i = 0; i < 4; i++)
+        pthread_join(l[i].thread, NULL);
+    for (int i = 0; i < 4; i++)
+        cr_assert_eq(l[i].wrong, 0, "thread %d: %lld loads", i, (long long)l[i].wrong);
+    xfree(object);
+    jit_free(l[0].jit);
+}
