@@ -7,8 +7,9 @@
 // doubled, so that the product overflows to infinity by itself. Arguments are limited to where it
 // is normal or does that, and 0 is chosen for those far below (masks are often -inf): saturation is
 // ordinary, and the products of denormals, which processors take long over, are kept out. In
-// between, where the result is a denormal, is a rare operand (x_where_rarely): it is computed times
-// 2^64 (2^512). A NaN passes the limits and every multiplication.
+// between, where the result is a denormal and 2^(n-1) has lost its sign, is a rare operand
+// (x_where_rarely): the same exp(r) times 2^(n-1+64) (2^(n-1+512)), scaled down. A NaN passes the
+// limits and every multiplication.
 //
 // The polynomials are minimax fits of the relative error of the function (ir/fit_polynomials.py):
 //   exp(r) = 1 + r + r^2 P(r)             f32: degree 4, 2^-28.2     f64: degree 10, 2^-63.6
@@ -86,17 +87,24 @@ most(struct expander *x, val a, double limit)
 }
 
 // times a = n ln 2 + times r, and 2^(n + shift) as a float, where magic contains shift and the bias.
+// bits: what is shifted to the exponent's place.
 struct reduced {
-    val r, n, scale;
+    val r, n, bits, scale;
 };
+
+static val
+power_of_two(struct expander *x, const struct exp_format *f, val bits)
+{
+    return x_bitcast(x, f->flt, x_shl(x, bits, x_num(x, f->sint, f->fraction)));
+}
 
 static struct reduced
 reduce_roughly(struct expander *x, const struct exp_format *f, val a, double times, val magic)
 {
     val t = x_fma(x, a, x_num(x, f->flt, times * 0x1.71547652b82fep0), magic);
     val n = x_sub(x, t, magic), r = x_fma(x, n, x_num(x, f->flt, -f->ln2_hi / times), a);
-    val exponent = x_shl(x, x_bitcast(x, f->sint, t), x_num(x, f->sint, f->fraction));
-    return (struct reduced){r, n, x_bitcast(x, f->flt, exponent)};
+    val bits = x_bitcast(x, f->sint, t);
+    return (struct reduced){r, n, bits, power_of_two(x, f, bits)};
 }
 
 static struct reduced
@@ -107,14 +115,21 @@ reduce(struct expander *x, const struct exp_format *f, val a, val magic)
     return v;
 }
 
-// exp(a) times a power of two.
+// The scale times 2^by.
 static val
-exp_reduced(struct expander *x, const struct exp_format *f, struct reduced v, double times)
+scaled_by(struct expander *x, const struct exp_format *f, struct reduced v, double by)
+{
+    return power_of_two(x, f, x_add(x, v.bits, x_num(x, f->sint, by)));
+}
+
+// exp(r) times a power of two.
+static val
+exp_reduced(struct expander *x, const struct exp_format *f, val r, double times)
 {
     double c[2 + sizeof f->exp_poly / sizeof *f->exp_poly] = {times, times};
     for (uint32_t i = 0; i < f->nexp; i++)
         c[2 + i] = f->exp_poly[i] * times;
-    return x_mul(x, x_poly(x, v.r, c, f->nexp + 2), v.scale);
+    return x_poly(x, r, c, f->nexp + 2);
 }
 
 // a / 2^half_scale_log2, a > 0, rounded into the denormals by adding to a number whose last place is
@@ -177,25 +192,21 @@ expand_exp(struct expander *x, val a, val b, val c)
 {
     (void)b, (void)c;
     const struct exp_format *f = format_of(x, a);
-    val low = x_num(x, f->flt, f->low), limited = x_least(x, most(x, a, -f->near), f->high);
-    val halved = x_num(x, f->flt, f->magic + f->bias - 1);
-    val r = exp_reduced(x, f, reduce(x, f, limited, halved), 2);
+    val low = x_num(x, f->flt, f->low), limited = x_least(x, most(x, a, f->low), f->high);
+    struct reduced v = reduce(x, f, limited, x_num(x, f->flt, f->magic + f->bias - 1));
+    val doubled = exp_reduced(x, f, v.r, 2), r = x_mul(x, doubled, v.scale);
     r = x_where(x, x_lt(x, a, low), x_num(x, f->flt, 0), r);
     val far = x_and(x, x_lt(x, a, x_num(x, f->flt, -f->near)), x_op(x, OP_le, low, a, 0));
-    val raised = x_num(x, f->flt, f->magic + f->bias + f->half_scale_log2);
-    struct reduced v = reduce(x, f, where_needed(x, far, a), raised);
-    return x_where_rarely(x, far, scaled_down(x, f, exp_reduced(x, f, v, 1)), r);
+    val raised = x_mul(x, doubled, scaled_by(x, f, v, f->half_scale_log2));
+    return x_where_rarely(x, far, scaled_down(x, f, raised), r);
 }
 
-// 1 + exp(a), everything scaled by one = 2^-half.
+// one + scale exp(r), where expm1 is that of r.
 static val
-one_and_exp(struct expander *x, const struct exp_format *f, val a, double half, val one)
+one_and_exp(struct expander *x, val expm1, val scale, val one)
 {
-    struct reduced v = reduce(x, f, a, x_num(x, f->flt, f->magic + f->bias - half));
-    val r2 = x_mul(x, v.r, v.r), p = x_poly_by_pairs(x, v.r, r2, f->expm1_poly, f->nexpm1);
-    val expm1 = x_fma(x, p, r2, v.r);
-    val sum = x_add(x, v.scale, one), lost = x_sub(x, one, x_sub(x, sum, v.scale));
-    return x_add(x, sum, x_fma(x, v.scale, expm1, lost));
+    val sum = x_add(x, scale, one), lost = x_sub(x, one, x_sub(x, sum, scale));
+    return x_add(x, sum, x_fma(x, scale, expm1, lost));
 }
 
 val
@@ -205,13 +216,16 @@ expand_sigmoid(struct expander *x, val a, val b, val c)
     const struct exp_format *f = format_of(x, a);
     double half = f->half_scale_log2;
     val low = x_num(x, f->flt, f->low), zero = x_num(x, f->flt, 0), one = x_num(x, f->flt, 1);
-    val back = x_neg(x, a), small = x_num(x, f->flt, exp2(-half));
-    val limited = x_least(x, most(x, back, -2 * f->tanh_limit), f->near);
-    val r = x_inverse(x, one_and_exp(x, f, limited, 0, one));
+    val limited = x_least(x, most(x, x_neg(x, a), -2 * f->tanh_limit), -f->low);
+    struct reduced v = reduce(x, f, limited, x_num(x, f->flt, f->magic + f->bias));
+    val r2 = x_mul(x, v.r, v.r), p = x_poly_by_pairs(x, v.r, r2, f->expm1_poly, f->nexpm1);
+    val expm1 = x_fma(x, p, r2, v.r);
+    val r = x_inverse(x, one_and_exp(x, expm1, v.scale, one));
     r = x_where(x, x_lt(x, a, low), zero, r);
     val far = x_and(x, x_lt(x, a, x_num(x, f->flt, -f->near)), x_op(x, OP_le, low, a, 0));
-    val sum = one_and_exp(x, f, where_needed(x, far, back), half, small);
-    return x_where_rarely(x, far, scaled_down(x, f, x_inverse(x, sum)), r);
+    val lowered = scaled_by(x, f, v, -half), small = x_num(x, f->flt, exp2(-half));
+    val scaled = x_inverse(x, one_and_exp(x, expm1, lowered, small));
+    return x_where_rarely(x, far, scaled_down(x, f, scaled), r);
 }
 
 // scale * expm1(times r) / times + start, where start + scale r is exact where it cancels, so that
