@@ -134,7 +134,7 @@ main(int argc, char **argv)
 {
     struct options o = parse(argc, argv);
     struct diag d = {0};
-    struct device *dev = device_open("cpu", (uint32_t)o.threads, &d);
+    struct device *dev = device_open("cpu", (uint32_t)o.threads, 0, &d);
     CHECK(dev, "%s", d.text);
     void *in[4] = {array(o.m * o.k, 1, 1), array(o.k * o.n, 2, 0.1), array(o.n, 3, 1),
                    array(o.m * o.n, 4, 1)};

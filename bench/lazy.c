@@ -188,9 +188,9 @@ take_kernel(struct program *p, struct jit *jit, const struct plan *plan, num_vec
     size_t size = 0;
     p->launch = &plan->launch.at[0];
     must(p->ctx, plan->launch.n == 1, "one kernel was expected");
-    bool ok =
-        cpu_emit(&p->launch->kernel, &p->launch->sched, &p->ctx->device->target, &text, num, &d);
-    void *object = ok ? cpu_object(text.at, text.n, &p->ctx->device->target, &size, &d) : NULL;
+    const struct target *target = &p->ctx->device->target;
+    bool ok = cpu_emit(&p->launch->kernel, &p->launch->sched, target, &text, num, &d);
+    void *object = ok ? cpu_object(text.at, text.n, target, CODE_OPTIMISED, &size, &d) : NULL;
     must(p->ctx, object && jit_load(jit, object, size, &code, &d), d.text);
     p->kernel = code.kernel;
     xfree(object);
@@ -210,7 +210,8 @@ int
 main(void)
 {
     struct program p = {0};
-    fc_status made = fc_context_new(NULL, &p.ctx);
+    fc_options o = {.size = sizeof o, .compile = FC_OPTIMISED};
+    fc_status made = fc_context_new(&o, &p.ctx);
     must(p.ctx, !made, "no context");
     const struct plan *plan = NULL;
     context_on_plan(p.ctx, see_plan, &plan);

@@ -384,7 +384,7 @@ main(int argc, char **argv)
             return 2;
         }
     struct diag d = {0};
-    struct device *dev = device_open("cpu", 1, &d);
+    struct device *dev = device_open("cpu", 1, 0, &d);
     if (!dev) {
         fprintf(stderr, "%s\n", d.text);
         return 3;

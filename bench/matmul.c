@@ -179,7 +179,7 @@ fusec_open(struct contestant *c, struct task *p)
 {
     struct diag d = {0};
     struct str t = {0};
-    struct device *dev = device_open("cpu", (uint32_t)c->threads, &d);
+    struct device *dev = device_open("cpu", (uint32_t)c->threads, 0, &d);
     CHECK(dev, "%s", d.text);
     snprintf(c->words, sizeof c->words, "%s", dev->words);
     const char *type = dtype_name(p->dtype);

@@ -28,9 +28,14 @@ typedef VEC(int64_t) num_vec;
 bool cpu_emit(const struct kernel *k, const struct schedule *s, const struct target *t,
               struct str *text, num_vec *num, struct diag *d);
 
+// Baseline code is compiled in less than half the time and runs at a half to all of the speed. Both
+// compute the same bits, in the same scratch memory: they may take turns within a launch.
+enum code_level { CODE_BASELINE, CODE_OPTIMISED };
+
 // LLVM IR text → ELF relocatable object. Returns bytes owned by the caller (xfree); NULL: d.
-void *cpu_object(const char *text, size_t n, const struct target *t, size_t *size, struct diag *d);
-// The same text → assembly of the target, for people.
+void *cpu_object(const char *text, size_t n, const struct target *t, enum code_level level,
+                 size_t *size, struct diag *d);
+// The same text → assembly of the target, optimised, for people.
 bool cpu_assembly(const char *text, size_t n, const struct target *t, struct str *out,
                   struct diag *d);
 bool cpu_codegen_available(void); // false in builds with llvm=off

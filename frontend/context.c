@@ -81,7 +81,8 @@ read_options(const fc_options *given, fc_options *o)
         return false;
     memcpy(o, given, given->size < sizeof *o ? given->size : sizeof *o);
     return o->threads >= 0 && (o->mode == FC_LAZY || o->mode == FC_EAGER) && o->flush_ops >= 0 &&
-           o->flush_bytes >= 0 && o->cache_plans >= 0;
+           o->flush_bytes >= 0 && o->cache_plans >= 0 &&
+           (o->compile == FC_TIERED || o->compile == FC_OPTIMISED);
 }
 
 fc_status
@@ -111,7 +112,8 @@ fc_context_new(const fc_options *given, fc_context **out)
     cache_init(&ctx->plans, o.cache_plans ? (uint32_t)o.cache_plans : DEFAULT_PLANS);
     *out = ctx;
     struct diag d = {0};
-    ctx->device = device_open(o.device ? o.device : "cpu", (uint32_t)o.threads, &d);
+    ctx->device = device_open(o.device ? o.device : "cpu", (uint32_t)o.threads,
+                              o.compile == FC_TIERED ? DEVICE_TIERED : 0, &d);
     report_if_asked(ctx);
     if (ctx->device)
         return FC_OK;
@@ -194,6 +196,7 @@ fc_stats(fc_context *ctx, fc_statistics *out)
         .size = out->size,
         .kernels = c.kernels,
         .compiles = c.compiles,
+        .optimised = c.optimised,
         .code_hits = c.code_hits,
         .plan_hits = ctx->plan_hits,
         .plan_misses = ctx->plan_misses,
@@ -204,6 +207,7 @@ fc_stats(fc_context *ctx, fc_statistics *out)
         .recomputed = ctx->recomputed,
         .flushes = ctx->flushes,
         .compile_us = c.compile_us,
+        .optimise_us = c.optimise_us,
         .plan_us = ctx->plan_us,
     };
     context_unlock(ctx);

@@ -6,16 +6,25 @@
 // it from the old end when there are too many.
 //
 // A hash only finds candidates: the text decides, so equal hashes are harmless.
+//
+// Baseline code that is used a second time joins a queue (with a reference of its own) and is made
+// again, optimised, by threads that live as long as there is something in the queue. The entry then
+// holds both: who is in baseline code stays in it, and it goes when the entry does.
 #include "runtime/code_cache.h"
 
+#include "ir/base/check.h"
 #include "ir/base/clock.h"
 #include "ir/base/hash.h"
 #include "ir/base/mem.h"
 #include "runtime/fork.h"
+#include "runtime/thread.h"
 
+#include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 enum state { MAKING, READY, FAILED };
+enum { USES_OF_BASELINE = 2 }; // the use that asks for optimised code
 
 struct cached_code {
     char *text;
@@ -24,8 +33,19 @@ struct cached_code {
     uint32_t id, refs;
     uint8_t state;
     struct cached_code *newer, *older; // in the list of unused code
+    struct cached_code *next_asked;    // in the queue
     struct diag failure;
-    _Alignas(16) char code[];
+    const void *baseline, *optimised;  // in `code`; NULL: not there. baseline never changes
+    _Atomic(const void *) best;        // of the two
+    atomic_uint uses;
+    atomic_bool asked; // for optimised code
+    _Alignas(16) char code[]; // [enum code_level], each code_stride bytes
+};
+
+struct optimiser {
+    struct code_cache *cache;
+    pthread_t thread;
+    enum { NO_THREAD, RUNNING, ENDED } state; // of the cache, under its lock
 };
 
 struct code_cache {
@@ -38,7 +58,18 @@ struct code_cache {
     VEC(uint32_t) free_ids;
     struct cached_code *newest, *oldest; // unused
     struct code_cache_stats stats;
+    struct cached_code *first_asked, **last_asked; // the queue
+    uint32_t optimising;                           // makes of optimised code under way
+    bool closing;
+    _Atomic(pid_t) process; // whose threads these are
+    struct optimiser optimiser[OPTIMISERS_MOST];
 };
+
+static size_t
+code_stride(const struct code_cache *c)
+{
+    return (c->maker.code_bytes + 15) & ~(size_t)15;
+}
 
 // ---- with the lock held: the list of unused code
 
@@ -80,7 +111,7 @@ find(struct code_cache *c, uint64_t hash, const char *text, size_t n)
 static struct cached_code *
 add(struct code_cache *c, uint64_t hash, const char *text, size_t n)
 {
-    struct cached_code *e = xcalloc(1, sizeof *e + c->maker.code_bytes);
+    struct cached_code *e = xcalloc(1, sizeof *e + 2 * code_stride(c));
     e->text = memcpy(xmalloc(n), text, n);
     e->n = n;
     e->hash = hash;
@@ -114,23 +145,38 @@ unmap(struct code_cache *c, struct cached_code *e)
 static void
 entry_free(struct code_cache *c, struct cached_code *e)
 {
-    if (e->state == READY)
-        c->maker.drop(c->maker.user, e->code);
+    for (enum code_level l = CODE_BASELINE; l <= CODE_OPTIMISED; l++)
+        if (l == CODE_BASELINE ? e->baseline : e->optimised)
+            c->maker.drop(c->maker.user, e->code + l * code_stride(c));
     xfree(e->text);
     xfree(e);
+}
+
+// Code of a level, if it can be made. *us: how long that took.
+static const void *
+make_code(struct code_cache *c, struct cached_code *e, enum code_level level, double *us,
+          struct diag *failure)
+{
+    double start = clock_us();
+    void *code = e->code + level * code_stride(c);
+    bool ok = c->maker.make(c->maker.user, e->text, e->n, level, code, failure);
+    *us = clock_us() - start;
+    return ok ? code : NULL;
 }
 
 static void
 make(struct code_cache *c, struct cached_code *e)
 {
-    double start = clock_us();
-    bool ok = c->maker.make(c->maker.user, e->text, e->n, e->code, &e->failure);
-    double us = clock_us() - start;
+    double us;
+    enum code_level level = c->maker.optimisers ? CODE_BASELINE : CODE_OPTIMISED;
+    const void *code = make_code(c, e, level, &us, &e->failure);
     fork_lock_take(&c->lock);
     c->stats.makes++;
     c->stats.make_us += us;
-    e->state = ok ? READY : FAILED;
-    if (!ok)
+    *(level == CODE_BASELINE ? &e->baseline : &e->optimised) = code;
+    atomic_store_explicit(&e->best, code, memory_order_release);
+    e->state = code ? READY : FAILED;
+    if (!code)
         unmap(c, e);
     fork_lock_end_work(&c->lock);
 }
@@ -159,6 +205,106 @@ release(struct code_cache *c, struct cached_code *e)
     }
 }
 
+// ---- optimised code, in the background
+
+// With the lock held, which it drops meanwhile: makes what was asked for first. False: there is
+// nothing. Nothing is taken from the queue before fork() is kept waiting, as a child has no more
+// than what is in the queue.
+static bool
+optimise_next(struct code_cache *c)
+{
+    fork_lock_begin_work(&c->lock);
+    struct cached_code *e = c->closing ? NULL : c->first_asked;
+    if (!e) {
+        fork_lock_end_work(&c->lock);
+        return false;
+    }
+    c->first_asked = e->next_asked;
+    if (!c->first_asked)
+        c->last_asked = &c->first_asked;
+    if (e->refs == 1) { // nobody else's any more
+        atomic_store_explicit(&e->asked, false, memory_order_relaxed);
+    } else {
+        struct diag failure = {0};
+        double us;
+        c->optimising++;
+        fork_lock_drop(&c->lock);
+        const void *code = make_code(c, e, CODE_OPTIMISED, &us, &failure);
+        fork_lock_take(&c->lock);
+        c->optimising--;
+        c->stats.optimise_us += us;
+        c->stats.optimised += code != NULL;
+        e->optimised = code;
+        if (code) // else baseline code goes on
+            atomic_store_explicit(&e->best, code, memory_order_release);
+    }
+    fork_lock_end_work(&c->lock);
+    release(c, e);
+    return true;
+}
+
+static void *
+optimiser_main(void *arg)
+{
+    struct optimiser *o = arg;
+    fork_lock_take(&o->cache->lock);
+    while (optimise_next(o->cache))
+        ;
+    o->state = ENDED;
+    fork_lock_drop(&o->cache->lock);
+    return NULL;
+}
+
+// A forked child has the parent's queue and none of its threads.
+static bool
+is_inherited(const struct code_cache *c)
+{
+    return atomic_load_explicit(&c->process, memory_order_relaxed) != getpid();
+}
+
+static void
+forget_parents_threads(struct code_cache *c)
+{
+    if (!is_inherited(c))
+        return;
+    atomic_store_explicit(&c->process, getpid(), memory_order_relaxed);
+    for (uint32_t i = 0; i < OPTIMISERS_MOST; i++)
+        c->optimiser[i].state = NO_THREAD;
+}
+
+// With the lock held. Where no thread can be had the queue waits for the next one to ask.
+static void
+start_optimiser(struct code_cache *c)
+{
+    forget_parents_threads(c);
+    for (uint32_t i = 0; i < c->maker.optimisers; i++) {
+        struct optimiser *o = &c->optimiser[i];
+        if (o->state == RUNNING)
+            continue;
+        if (o->state == ENDED) // has nothing left to do but to return
+            pthread_join(o->thread, NULL);
+        o->cache = c;
+        o->state = thread_start(&o->thread, optimiser_main, o) ? RUNNING : NO_THREAD;
+        return;
+    }
+}
+
+static void
+stop_optimisers(struct code_cache *c)
+{
+    pthread_t thread[OPTIMISERS_MOST];
+    uint32_t n = 0;
+    fork_lock_take(&c->lock);
+    c->closing = true;
+    forget_parents_threads(c);
+    for (uint32_t i = 0; i < OPTIMISERS_MOST; i++)
+        if (c->optimiser[i].state != NO_THREAD)
+            thread[n++] = c->optimiser[i].thread;
+    fork_lock_drop(&c->lock);
+    while (n > 0)
+        pthread_join(thread[--n], NULL);
+}
+
 // ---- the interface
 
 struct code_cache *
@@ -170,7 +316,10 @@ code_cache_new(struct code_maker maker, int64_t max_unused, int64_t max_unused_b
     c->maker = maker;
     c->max_unused = max_unused;
     c->max_unused_bytes = max_unused_bytes;
+    CHECK(maker.optimisers <= OPTIMISERS_MOST, "%u optimisers", maker.optimisers);
     c->hash_mask = hash_bits >= 64 ? UINT64_MAX : ((uint64_t)1 << hash_bits) - 1;
+    c->last_asked = &c->first_asked;
+    atomic_init(&c->process, getpid());
     vec_push(&c->entry, NULL);
     return c;
 }
@@ -180,6 +329,7 @@ code_cache_free(struct code_cache *c)
 {
     if (!c)
         return;
+    stop_optimisers(c);
     for (uint32_t i = 1; i < c->entry.n; i++)
         if (c->entry.at[i])
             entry_free(c, c->entry.at[i]);
@@ -232,10 +382,57 @@ code_cache_release(struct code_cache *c, struct cached_code *e)
     fork_lock_drop(&c->lock);
 }
 
-void *
-cached_code_get(struct cached_code *e)
+const void *
+cached_code_get(const struct cached_code *e)
 {
-    return e->code;
+    return atomic_load_explicit(&e->best, memory_order_acquire);
+}
+
+bool
+cached_code_is_optimised(const struct cached_code *e)
+{
+    return cached_code_get(e) != e->baseline;
+}
+
+const void *
+code_cache_use(struct code_cache *c, struct cached_code *e)
+{
+    const void *code = cached_code_get(e);
+    if (code == e->baseline &&
+        atomic_fetch_add_explicit(&e->uses, 1, memory_order_relaxed) + 1 >= USES_OF_BASELINE)
+        code_cache_optimise(c, e);
+    return code;
+}
+
+void
+code_cache_optimise(struct code_cache *c, struct cached_code *e)
+{
+    bool asked = atomic_exchange_explicit(&e->asked, true, memory_order_relaxed);
+    if (!e->baseline || (asked && !is_inherited(c)))
+        return;
+    fork_lock_take(&c->lock);
+    if (!asked) {
+        e->refs++;
+        e->next_asked = NULL;
+        *c->last_asked = e;
+        c->last_asked = &e->next_asked;
+    }
+    start_optimiser(c);
+    fork_lock_drop(&c->lock);
+}
+
+void
+code_cache_settle(struct code_cache *c)
+{
+    fork_lock_take(&c->lock);
+    for (;;) {
+        if (optimise_next(c))
+            continue;
+        if (!c->optimising)
+            break;
+        fork_lock_wait(&c->lock);
+    }
+    fork_lock_drop(&c->lock);
 }
 
 struct code_cache_stats

@@ -2,6 +2,10 @@
 // miss makes an object and has ORC load it. launch: units are divided over the pool's threads by
 // the schedule's grain, in the default floating-point state; then the finish phase, likewise.
 //
+// On a tiered device the code of a miss is baseline code, and the cache has optimised code made when
+// it is used again. Every chunk of units takes the best code there is, so a long launch goes on at
+// full speed as soon as it can.
+//
 // Code is shared by all kernels of equal text; sizes, strides and bases are arguments and belong to
 // one launch: struct code holds both. Scratch memory comes from a caching allocator of its own, so
 // that what the counters call memory is buffers and arenas only. Nothing is allocated from the
@@ -10,6 +14,7 @@
 // A build without LLVM runs each kernel in the kernel interpreter: same results, very slowly.
 #include "runtime/cpu.h"
 
+#include "ir/base/clock.h"
 #include "ir/interp.h"
 #include "runtime/alloc.h"
 #include "runtime/code_cache.h"
@@ -24,6 +29,9 @@
 #include <unistd.h>
 
 enum { UNUSED_CODES = 256, UNUSED_TEXT = 64 << 20 };
+// A first launch in baseline code that is under way for as long asks for optimised code: as much
+// again is lost until it is there.
+enum { LONG_LAUNCH_NS = 2000000 };
 // Scratch of more than a few pages takes a huge page: what lies in it is read again and again, and
 // small pages would have to be looked up each time.
 enum { FEW_PAGES = 128 << 10, HUGE_PAGE = 2 << 20 };
@@ -37,8 +45,7 @@ struct cpu_device {
 };
 
 struct code {
-    struct cached_code *cached; // NULL: the interpreter runs it
-    kernel_fn *kernel, *finish;
+    struct cached_code *cached; // of struct jit_code; NULL: the interpreter runs it
     int64_t num[];
 };
 
@@ -74,11 +81,12 @@ cpu_copy(struct device *d, void *dst, const void *src, int64_t bytes, struct dia
 // ---- compiling
 
 static bool
-make_code(void *user, const char *text, size_t n, void *code, struct diag *diag)
+make_code(void *user, const char *text, size_t n, enum code_level level, void *code,
+          struct diag *diag)
 {
     struct cpu_device *c = user;
     size_t size = 0;
-    void *object = cpu_object(text, n, &c->base.target, &size, diag);
+    void *object = cpu_object(text, n, &c->base.target, level, &size, diag);
     bool ok = object && jit_load(c->jit, object, size, code, diag);
     xfree(object);
     return ok;
@@ -113,11 +121,8 @@ cpu_compile(struct device *d, const struct kernel *k, const struct schedule *s, 
     if (cpu_emit(k, s, &d->target, &text, &num, &own))
         cached = code_cache_get(c->codes, text.at, text.n, &own);
     if (cached) {
-        const struct jit_code *entry = cached_code_get(cached);
         code = code_new(num.at, num.n);
         code->cached = cached;
-        code->kernel = entry->kernel;
-        code->finish = entry->finish;
     } else {
         diag_set(diag, own.code, "kernel %s: %s", k->name ? k->name : "?", own.text);
     }
@@ -139,16 +144,49 @@ cpu_code_release(struct device *d, struct code *code)
 
 struct launch_job {
     struct kernel_args args;
-    kernel_fn *fn;
+    struct code_cache *codes;
+    struct cached_code *cached;
+    int64_t patience; // until when baseline code may run before optimised code is asked for
     char *scratch;
     int64_t stride; // bytes of scratch from one thread to the next
 };
 
+// A launch of code, to begin now.
+static struct launch_job
+launch_job(const struct cpu_device *c, const struct code *code, void *const *ptr, int32_t *error)
+{
+    code_cache_use(c->codes, code->cached);
+    bool optimised = cached_code_is_optimised(code->cached);
+    return (struct launch_job){
+        .args = {.ptr = ptr, .num = code->num, .error = error},
+        .codes = c->codes,
+        .cached = code->cached,
+        .patience = optimised ? INT64_MAX : clock_ns() + LONG_LAUNCH_NS,
+    };
+}
+
+// The code for some more units.
+static const struct jit_code *
+next_code(const struct launch_job *j)
+{
+    if (j->patience != INT64_MAX && clock_ns() > j->patience &&
+        !cached_code_is_optimised(j->cached))
+        code_cache_optimise(j->codes, j->cached);
+    return cached_code_get(j->cached);
+}
+
 static void
 run_units(void *arg, int64_t begin, int64_t end, uint32_t slot)
 {
-    struct launch_job *j = arg;
-    j->fn(&j->args, begin, end, j->scratch + slot * j->stride);
+    const struct launch_job *j = arg;
+    next_code(j)->kernel(&j->args, begin, end, j->scratch + slot * j->stride);
+}
+
+static void
+finish_units(void *arg, int64_t begin, int64_t end, uint32_t slot)
+{
+    const struct launch_job *j = arg;
+    next_code(j)->finish(&j->args, begin, end, j->scratch + slot * j->stride);
 }
 
 static int64_t
@@ -210,9 +248,8 @@ cpu_launch(struct device *d, struct code *code, const struct kernel *k, const st
         return interpret(c, k, ptr, error_op, diag);
     uint32_t threads = pool_threads(s->units, s->grain, d->target.units);
     uint32_t finishers = pool_threads(s->finish_units, s->grain, d->target.units);
-    struct launch_job j = {.args = {.ptr = ptr, .num = code->num, .error = error_op},
-                           .fn = code->kernel,
-                           .stride = line(s->scratch_bytes)};
+    struct launch_job j = launch_job(c, code, ptr, error_op);
+    j.stride = line(s->scratch_bytes);
     int64_t shared = line(s->shared_scratch_bytes);
     int64_t memory = shared + j.stride * (threads > finishers ? threads : finishers);
     if (!scratch_take(c, k, &memory, &j.args.shared, diag))
@@ -220,10 +257,8 @@ cpu_launch(struct device *d, struct code *code, const struct kernel *k, const st
     j.scratch = j.args.shared ? j.args.shared + shared : NULL;
     fp_state callers = fp_enter();
     pool_run(s->units, s->grain, threads, run_units, &j);
-    if (s->finish_units > 0) {
-        j.fn = code->finish;
-        pool_run(s->finish_units, s->grain, finishers, run_units, &j);
-    }
+    if (s->finish_units > 0)
+        pool_run(s->finish_units, s->grain, finishers, finish_units, &j);
     fp_leave(callers);
     alloc_release(c->scratch, j.args.shared, memory);
     return true;
@@ -261,7 +296,8 @@ run_blocks(void *arg, int64_t begin, int64_t end, uint32_t slot)
             struct kernel_args args = part->args;
             place_locals(j, i, block, scratch, ptr);
             args.ptr = ptr;
-            part->fn(&args, block * units, (block + 1) * units, scratch + j->chain->local_bytes);
+            next_code(part)->kernel(&args, block * units, (block + 1) * units,
+                                    scratch + j->chain->local_bytes);
         }
 }
 
@@ -288,10 +324,11 @@ cpu_launch_chain(struct device *d, const struct plan *p, const struct chain *c,
     char *scratch;
     if (!scratch_take(cpu, &l->kernel, &memory, &scratch, diag))
         return false;
-    for (uint32_t i = 0; i < c->n; i++)
-        j.part[i] = (struct launch_job){
-            .args = {.ptr = ptr[i], .num = code[i]->num, .error = error_op},
-            .fn = code[i]->kernel, .scratch = scratch, .stride = stride};
+    for (uint32_t i = 0; i < c->n; i++) {
+        j.part[i] = launch_job(cpu, code[i], ptr[i], error_op);
+        j.part[i].scratch = scratch;
+        j.part[i].stride = stride;
+    }
     atomic_fetch_add_explicit(&cpu->kernels, c->n, memory_order_relaxed);
     fp_state callers = fp_enter();
     pool_run(c->blocks, 1, threads, run_blocks, &j);
@@ -307,6 +344,12 @@ cpu_synchronize(struct device *d, struct diag *diag)
     return true;
 }
 
+static void
+cpu_settle(struct device *d)
+{
+    code_cache_settle(cpu_of(d)->codes);
+}
+
 // ---- opening and closing
 
 static void
@@ -318,8 +361,10 @@ cpu_counters(struct device *d, struct device_counters *out)
     *out = (struct device_counters){
         .kernels = atomic_load_explicit(&c->kernels, memory_order_relaxed),
         .compiles = codes.makes,
+        .optimised = codes.optimised,
         .code_hits = codes.hits,
         .compile_us = codes.make_us,
+        .optimise_us = codes.optimise_us,
         .bytes_allocated = memory.in_use,
         .peak_bytes = memory.peak,
     };
@@ -346,11 +391,19 @@ static const struct device_ops cpu_ops = {
     .launch = cpu_launch,
     .launch_chain = cpu_launch_chain,
     .synchronize = cpu_synchronize,
+    .settle = cpu_settle,
     .close = cpu_close,
 };
 
+// Half of the threads may be busy making code, while the others compute.
+static uint32_t
+optimisers(uint32_t threads)
+{
+    return threads / 2 < OPTIMISERS_MOST ? threads / 2 : OPTIMISERS_MOST;
+}
+
 struct device *
-cpu_open(uint32_t threads, struct diag *diag)
+cpu_open(uint32_t threads, uint32_t flags, struct diag *diag)
 {
     struct jit *jit = NULL;
     if (cpu_codegen_available() && !(jit = jit_new(diag)))
@@ -364,7 +417,8 @@ cpu_open(uint32_t threads, struct diag *diag)
     c->memory = allocator_new(physical);
     c->scratch = allocator_new(physical);
     c->jit = jit;
-    struct code_maker maker = {make_code, drop_code, c, sizeof(struct jit_code)};
+    struct code_maker maker = {make_code, drop_code, c, sizeof(struct jit_code),
+                               flags & DEVICE_TIERED ? optimisers(c->base.target.units) : 0};
     c->codes = code_cache_new(maker, UNUSED_CODES, UNUSED_TEXT, 64);
     return &c->base;
 }

@@ -4,7 +4,7 @@
 
 #include "runtime/device.h"
 
-// threads 0: one per core that this process may use. NULL: d.
-struct device *cpu_open(uint32_t threads, struct diag *d);
+// threads 0: one per core that this process may use; flags: device_flags. NULL: d.
+struct device *cpu_open(uint32_t threads, uint32_t flags, struct diag *d);
 
 #endif

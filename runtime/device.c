@@ -6,10 +6,10 @@
 #include <string.h>
 
 struct device *
-device_open(const char *name, uint32_t threads, struct diag *d)
+device_open(const char *name, uint32_t threads, uint32_t flags, struct diag *d)
 {
     if (strcmp(name, "cpu") == 0)
-        return cpu_open(threads, d);
+        return cpu_open(threads, flags, d);
     if (strncmp(name, "cuda", 4) == 0 && (name[4] == '\0' || name[4] == ':'))
         diag_set(d, DIAG_UNSUPPORTED,
                  "device '%s': this build has no CUDA back end; it knows the device 'cpu'", name);

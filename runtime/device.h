@@ -10,9 +10,10 @@ struct code; // one launch's code: a shared entry of the code cache, and its arg
 
 struct device_counters { // since the device was opened; read with device->counters
     int64_t kernels;     // launches done: what every report calls kernels
-    int64_t compiles;    // object files made
+    int64_t compiles;    // kernels compiled
+    int64_t optimised;   // of these, how many were compiled again, optimised
     int64_t code_hits;   // kernels found in the code cache
-    double compile_us;
+    double compile_us, optimise_us;
     int64_t bytes_allocated, peak_bytes; // device memory in use by buffers and arenas
 };
 
@@ -38,6 +39,8 @@ struct device_ops {
                          struct code *const *code, void *const *const *ptr, int32_t *error_op,
                          struct diag *);
     bool (*synchronize)(struct device *d, struct diag *);
+    // Returns when no kernel that was launched more than once waits for optimised code.
+    void (*settle)(struct device *d);
     void (*close)(struct device *d);
 };
 
@@ -49,9 +52,17 @@ struct device {
     void (*counters)(struct device *d, struct device_counters *out);
 };
 
+enum device_flags {
+    // Kernels are launched as soon as baseline code is there. The second launch, or one that takes
+    // long, has optimised code made in the background, on threads that end when that is done; it
+    // takes over as soon as it is there. With one thread there is no background: all code is
+    // optimised at once, as it is without this flag.
+    DEVICE_TIERED = 1,
+};
+
 // Opens a device by name ("cpu", later "cuda:0"). threads 0: all cores. NULL: d says what was
 // looked for. Devices are safe to use from many threads.
-struct device *device_open(const char *name, uint32_t threads, struct diag *d);
+struct device *device_open(const char *name, uint32_t threads, uint32_t flags, struct diag *d);
 void device_close(struct device *dev);
 
 // A plan made executable on a device: code for each launch, argument lists, an arena layout.

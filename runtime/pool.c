@@ -20,11 +20,11 @@
 #include "ir/base/check.h"
 #include "ir/base/clock.h"
 #include "runtime/fpstate.h"
+#include "runtime/thread.h"
 
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -185,27 +185,19 @@ register_handlers(void)
     CHECK(rc == 0, "pthread_atfork: error %d", rc);
 }
 
-// Starts workers until a job of `threads` can run; fewer when the system gives no more. Signals are
-// the program's: workers block them all.
+// Starts workers until a job of `threads` can run; fewer when the system gives no more.
 static void
 start_workers(uint32_t threads)
 {
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
     uint32_t job = atomic_load_explicit(&pool.state, memory_order_relaxed) >> STATE_JOB;
-    pthread_attr_t attr;
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     while (pool.workers + 1 < threads) {
         uint32_t slot = pool.workers + 1;
         pthread_t t;
-        if (pthread_create(&t, &attr, worker_main, (void *)((uintptr_t)job << 16 | slot)) != 0)
+        if (!thread_start(&t, worker_main, (void *)((uintptr_t)job << 16 | slot)))
             break;
+        pthread_detach(t);
         pool.workers++;
     }
-    pthread_attr_destroy(&attr);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
 // ---- the caller

@@ -5,10 +5,12 @@
 // and machines that are not in use: one knows all of a processor's instructions, which takes longer
 // to set up than a small kernel's text to parse (0.4 ms of 4.5).
 //
-// There is one pass: emitters print explicit vectors, unrolled loops and no memory they don't
-// mean, so what is left is to clean up repeated address arithmetic, hoist what does not change in a
-// loop and fold constants. Nothing here may change a bit of a float result: no pass below contracts
-// or reassociates without fast-math flags, which emitters never print.
+// Optimised code takes one pass: emitters print explicit vectors, unrolled loops and no memory they
+// don't mean, so what is left is to clean up repeated address arithmetic, hoist what does not change
+// in a loop and fold constants. Baseline code takes none, and LLVM's fast instruction selection and
+// register allocation. Nothing here may change a bit of a float result, so that code of both levels
+// may take turns within one launch: no pass below contracts or reassociates without fast-math
+// flags, which emitters never print.
 //
 // Code is position independent in the small code model: the runtime links the object into memory
 // of its own choice and reaches constants relative to the instruction pointer.
@@ -44,8 +46,9 @@ init_target(void)
     LLVMInitializeNativeAsmParser();
 }
 
-// A machine for a processor; used by one compilation at a time.
+// A machine for a processor and a level; used by one compilation at a time.
 struct machine {
+    enum code_level level;
     LLVMTargetMachineRef llvm;
     LLVMTargetDataRef layout;
     char *triple; // LLVM's
@@ -136,9 +139,10 @@ machine_features(const struct target *t)
 }
 
 static struct machine *
-machine_new(const struct target *t, struct diag *d)
+machine_new(const struct target *t, enum code_level level, struct diag *d)
 {
     struct machine *m = xcalloc(1, sizeof *m);
+    m->level = level;
     m->triple = LLVMGetDefaultTargetTriple();
     m->processor = copied(t->arch);
     m->features = copied(t->features);
@@ -148,8 +152,9 @@ machine_new(const struct target *t, struct diag *d)
     char *features = machine_features(t);
     if (known)
         m->llvm = LLVMCreateTargetMachine(target, m->triple, t->arch, features,
-                                          LLVMCodeGenLevelDefault, LLVMRelocPIC,
-                                          LLVMCodeModelSmall);
+                                          level == CODE_BASELINE ? LLVMCodeGenLevelNone
+                                                                 : LLVMCodeGenLevelDefault,
+                                          LLVMRelocPIC, LLVMCodeModelSmall);
     xfree(features);
     if (m->llvm) {
         m->layout = LLVMCreateTargetDataLayout(m->llvm);
@@ -161,22 +166,6 @@ machine_new(const struct target *t, struct diag *d)
         refuse(d, "looking for this host's target", words);
     machine_free(m);
     return NULL;
-}
-
-static struct machine *
-machine_take(const struct target *t, struct diag *d)
-{
-    for (int i = 0; i < IDLE_MACHINES; i++) {
-        struct machine *m =
-            atomic_load_explicit(&idle_machine[i], memory_order_relaxed)
-                ? atomic_exchange_explicit(&idle_machine[i], NULL, memory_order_acquire)
-                : NULL;
-        if (m && !strcmp(m->processor, t->arch) && !strcmp(m->features, t->features))
-            return m;
-        if (m) // for another processor: rare, and not worth a place
-            machine_free(m);
-    }
-    return machine_new(t, d);
 }
 
 static void
@@ -191,10 +180,31 @@ machine_give(struct machine *m)
     machine_free(m);
 }
 
-static bool
-job_machine(struct job *j, const struct target *t)
+static struct machine *
+machine_take(const struct target *t, enum code_level level, struct diag *d)
 {
-    j->machine = machine_take(t, j->d);
+    for (int i = 0; i < IDLE_MACHINES; i++) {
+        struct machine *m =
+            atomic_load_explicit(&idle_machine[i], memory_order_relaxed)
+                ? atomic_exchange_explicit(&idle_machine[i], NULL, memory_order_acquire)
+                : NULL;
+        if (!m)
+            continue;
+        bool fits = !strcmp(m->processor, t->arch) && !strcmp(m->features, t->features);
+        if (fits && m->level == level)
+            return m;
+        if (fits)
+            machine_give(m);
+        else // for another processor: rare, and not worth a place
+            machine_free(m);
+    }
+    return machine_new(t, level, d);
+}
+
+static bool
+job_machine(struct job *j, const struct target *t, enum code_level level)
+{
+    j->machine = machine_take(t, level, j->d);
     if (!j->machine)
         return false;
     LLVMSetTarget(j->module, j->machine->triple);
@@ -245,8 +255,8 @@ job_end(struct job *j)
 
 // NULL: d says why. The caller disposes of the buffer.
 static LLVMMemoryBufferRef
-compile(const char *text, size_t n, const struct target *t, LLVMCodeGenFileType type,
-        struct diag *d)
+compile(const char *text, size_t n, const struct target *t, enum code_level level,
+        LLVMCodeGenFileType type, struct diag *d)
 {
     cpu_codegen_start();
     struct diag own = {0}; // d may hold an older error, which must not fail this call
@@ -257,7 +267,8 @@ compile(const char *text, size_t n, const struct target *t, LLVMCodeGenFileType 
 #ifdef FUSEC_VERIFY
     verify = true;
 #endif
-    if (job_parse(&j, text, n, verify) && job_machine(&j, t) && job_optimise(&j))
+    if (job_parse(&j, text, n, verify) && job_machine(&j, t, level) &&
+        (level == CODE_BASELINE || job_optimise(&j)))
         out = job_emit(&j, type);
     job_end(&j);
     if (!out)
@@ -266,9 +277,10 @@ compile(const char *text, size_t n, const struct target *t, LLVMCodeGenFileType 
 }
 
 void *
-cpu_object(const char *text, size_t n, const struct target *t, size_t *size, struct diag *d)
+cpu_object(const char *text, size_t n, const struct target *t, enum code_level level, size_t *size,
+           struct diag *d)
 {
-    LLVMMemoryBufferRef buffer = compile(text, n, t, LLVMObjectFile, d);
+    LLVMMemoryBufferRef buffer = compile(text, n, t, level, LLVMObjectFile, d);
     if (!buffer)
         return NULL;
     *size = LLVMGetBufferSize(buffer);
@@ -281,7 +293,7 @@ cpu_object(const char *text, size_t n, const struct target *t, size_t *size, str
 bool
 cpu_assembly(const char *text, size_t n, const struct target *t, struct str *out, struct diag *d)
 {
-    LLVMMemoryBufferRef buffer = compile(text, n, t, LLVMAssemblyFile, d);
+    LLVMMemoryBufferRef buffer = compile(text, n, t, CODE_OPTIMISED, LLVMAssemblyFile, d);
     if (!buffer)
         return false;
     str_addn(out, LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer));
@@ -311,9 +323,10 @@ no_llvm(struct diag *d)
 }
 
 void *
-cpu_object(const char *text, size_t n, const struct target *t, size_t *size, struct diag *d)
+cpu_object(const char *text, size_t n, const struct target *t, enum code_level level, size_t *size,
+           struct diag *d)
 {
-    (void)text, (void)n, (void)t, (void)size;
+    (void)text, (void)n, (void)t, (void)level, (void)size;
     no_llvm(d);
     return NULL;
 }

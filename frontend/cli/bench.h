@@ -62,6 +62,7 @@ struct compile_row { // a kernel; times in milliseconds
     double cold_ms;  // then the kernel
     double plan_ms;  // the passes over the whole graph; at its first kernel
     double emit_ms, object_ms, load_ms, warm_ms, least_ms; // medians but the last
+    double optimised_ms; // likewise
 };
 typedef VEC(struct compile_row) compile_rows;
 

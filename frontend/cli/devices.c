@@ -83,7 +83,7 @@ devices_command(struct args *a)
             args_unknown(a);
     if (a->failed)
         return CLI_USAGE;
-    struct device *v = device_open("cpu", 0, &d);
+    struct device *v = device_open("cpu", 0, 0, &d);
     if (!v)
         return cli_fail(a, &d);
     double gbps = cpu_copy_gbps(bytes, v->target.units);

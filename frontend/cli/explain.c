@@ -87,7 +87,7 @@ explain_command(struct args *a)
     }
     if (q.program)
         return explain_program(a, q.json);
-    struct device *device = device_open("cpu", (uint32_t)q.threads, &d);
+    struct device *device = device_open("cpu", (uint32_t)q.threads, 0, &d);
     struct plan *p = device ? compile(&q, &device->target, &d) : NULL;
     bool ok = p;
     if (ok && q.emit)

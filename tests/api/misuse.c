@@ -138,6 +138,8 @@ Test(misuse, options)
     cr_assert_null(ctx);
     o = (fc_options){.size = sizeof o, .mode = 7};
     cr_assert_eq(fc_context_new(&o, &ctx), FC_INVALID);
+    o = (fc_options){.size = sizeof o, .compile = 2};
+    cr_assert_eq(fc_context_new(&o, &ctx), FC_INVALID);
     o = (fc_options){.size = sizeof o, .threads = -1};
     cr_assert_eq(fc_context_new(&o, &ctx), FC_INVALID);
     o = (fc_options){.size = sizeof o, .device = "abacus"};

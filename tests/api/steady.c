@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <time.h>
 
 static atomic_long allocations;
 
@@ -59,12 +60,23 @@ static float data[4096], out[4096];
 
 typedef void program(fc_context *ctx);
 
+// Code that is made in the background is not the steady state's.
+static void
+await_optimised_code(fc_context *ctx)
+{
+    for (int ms = 0; ms < 20000 && stats(ctx).optimised < stats(ctx).compiles; ms++)
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    cr_assert_eq(stats(ctx).optimised, stats(ctx).compiles, "what runs often is optimised");
+    nanosleep(&(struct timespec){0, 5000000}, NULL); // and the thread that did it ends
+}
+
 static void
 expect_no_allocation(int mode, program *run)
 {
     fc_context *ctx = new_context(mode);
     for (int i = 0; i < WARM; i++)
         run(ctx);
+    await_optimised_code(ctx);
     long before = atomic_load(&allocations);
     cr_assert_gt(before, 0, "allocations are seen");
     for (int i = 0; i < ROUNDS; i++)
@@ -159,4 +171,16 @@ Test(steady, views_and_lists_at_once)
 Test(steady, several_kernels)
 {
     expect_no_allocation(FC_LAZY, several_kernels);
+}
+
+Test(steady, optimised_at_once_where_asked_for)
+{
+    fc_options o = {.size = sizeof o, .threads = 2, .compile = FC_OPTIMISED};
+    fc_context *ctx;
+    cr_assert_eq(fc_context_new(&o, &ctx), FC_OK, "%s", fc_error(ctx));
+    for (int i = 0; i < WARM; i++)
+        several_kernels(ctx);
+    cr_assert_eq(stats(ctx).optimised, 0);
+    cr_assert_eq(stats(ctx).optimise_us, 0);
+    fc_context_free(ctx);
 }

@@ -115,7 +115,7 @@ static void
 sweep(uint32_t threads)
 {
     struct diag d = {0};
-    struct device *dev = device_open("cpu", threads, &d);
+    struct device *dev = device_open("cpu", threads, 0, &d);
     cr_assert(dev, "%s", d.text);
     dev->target.units = threads; // also where there are fewer cores
     struct tally t = {0};

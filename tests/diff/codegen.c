@@ -21,7 +21,7 @@ open_devices(void)
     struct diag d = {0};
     if (!cpu_codegen_available())
         cr_skip_test("this build has no code generator (llvm=off)");
-    struct devices v = {device_open("cpu", 1, &d), device_open("cpu", 2, &d)};
+    struct devices v = {device_open("cpu", 1, 0, &d), device_open("cpu", 2, DEVICE_TIERED, &d)};
     cr_assert(v.one && v.two, "%s", d.text);
     return v;
 }

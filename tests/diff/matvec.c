@@ -190,7 +190,7 @@ compare(struct device *const *dev, uint64_t seed, struct tally *t)
 Test(matvec, the_same_bits_in_every_layout)
 {
     struct diag d = {0};
-    struct device *dev[] = {device_open("cpu", 1, &d), device_open("cpu", 3, &d)};
+    struct device *dev[] = {device_open("cpu", 1, 0, &d), device_open("cpu", 3, DEVICE_TIERED, &d)};
     struct tally t = {0};
     cr_assert(dev[0] && dev[1], "%s", d.text);
     uint32_t n = seed_count(120), first = seed_first();

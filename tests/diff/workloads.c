@@ -240,7 +240,7 @@ Test(workloads, contractions_of_any_size_for_any_number_of_threads)
 Test(workloads, launches_at_run_time_equal_the_plan)
 {
     struct diag d = {0};
-    struct device *dev = device_open("cpu", 2, &d);
+    struct device *dev = device_open("cpu", 2, 0, &d);
     cr_assert(dev, "%s", d.text);
     for (uint32_t i = 0; i < sizeof suite / sizeof *suite; i++) {
         struct graph *g = load(suite[i].name);

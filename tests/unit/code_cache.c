@@ -1,5 +1,5 @@
 // code_cache.c: one make per text, whole texts compared, unused code bounded, failures not kept.
-// The maker here counts instead of compiling.
+// Baseline code is used first and optimised code later. The maker here counts instead of compiling.
 #include "runtime/code_cache.h"
 
 #include <criterion/criterion.h>
@@ -18,7 +18,7 @@ struct counts {
 };
 
 static bool
-make(void *user, const char *text, size_t n, void *code, struct diag *d)
+make(void *user, const char *text, size_t n, enum code_level level, void *code, struct diag *d)
 {
     struct counts *c = user;
     int inside = ++c->inside;
@@ -28,12 +28,12 @@ make(void *user, const char *text, size_t n, void *code, struct diag *d)
     if (c->sleep_ms)
         nanosleep(&(struct timespec){0, c->sleep_ms * 1000000l}, NULL);
     c->inside--;
-    if (n && text[0] == '!')
+    if (n && (text[0] == '!' || (text[0] == '?' && level == CODE_OPTIMISED)))
         return diag_set(d, DIAG_TOOLCHAIN, "refused: %.*s", (int)n, text);
     uint64_t sum = 0;
     for (size_t i = 0; i < n; i++)
         sum = sum * 131 + (unsigned char)text[i];
-    *(int64_t *)code = (int64_t)sum;
+    *(int64_t *)code = (int64_t)(sum & ~(uint64_t)1) | level;
     return true;
 }
 
@@ -45,20 +45,33 @@ drop(void *user, void *code)
 }
 
 static int64_t
-value(const char *text)
+value_at(const char *text, enum code_level level)
 {
     struct counts c = {0};
     struct diag d = {0};
     int64_t v = 0;
-    make(&c, text, strlen(text), &v, &d);
+    make(&c, text, strlen(text), level, &v, &d);
     return v;
+}
+
+static int64_t
+value(const char *text)
+{
+    return value_at(text, CODE_OPTIMISED);
+}
+
+static struct code_cache *
+tiered(struct counts *c, int64_t unused, uint32_t optimisers)
+{
+    struct code_maker maker = {make, drop, c, sizeof(int64_t), optimisers};
+    return code_cache_new(maker, unused, 1000, 64);
 }
 
 static struct code_cache *
 cache(struct counts *c, int64_t unused, int64_t bytes, uint32_t hash_bits)
 {
-    return code_cache_new((struct code_maker){make, drop, c, sizeof(int64_t)}, unused, bytes,
-                          hash_bits);
+    struct code_maker maker = {make, drop, c, sizeof(int64_t), 0};
+    return code_cache_new(maker, unused, bytes, hash_bits);
 }
 
 static struct cached_code *
@@ -67,7 +80,7 @@ get(struct code_cache *c, const char *text)
     struct diag d = {0};
     struct cached_code *e = code_cache_get(c, text, strlen(text), &d);
     cr_assert_not_null(e, "%s", d.text);
-    cr_assert_eq(*(int64_t *)cached_code_get(e), value(text), "the code of '%s'", text);
+    cr_assert_eq(*(const int64_t *)cached_code_get(e), value(text), "the code of '%s'", text);
     return e;
 }
 
@@ -141,7 +154,7 @@ Test(code_cache, the_least_recently_used_goes_first)
     cr_assert_eq(n.makes, 4, "a is still there");
     code_cache_release(c, get(c, "b"));
     cr_assert_eq(n.makes, 5, "b was not");
-    cr_assert_eq(*(int64_t *)cached_code_get(held), value("held"), "what is in use stays");
+    cr_assert_eq(*(const int64_t *)cached_code_get(held), value("held"), "what is in use stays");
     code_cache_release(c, held);
     cr_assert_eq(code_cache_read_stats(c).evictions, n.drops);
     code_cache_free(c);
@@ -193,7 +206,7 @@ ask(void *arg)
         struct cached_code *e = code_cache_get(s->c, s->text[i], strlen(s->text[i]), &d);
         bool bad = s->text[i][0] == '!';
         if (bad ? e || d.code != DIAG_TOOLCHAIN
-                : !e || *(int64_t *)cached_code_get(e) != value(s->text[i]))
+                : !e || *(const int64_t *)cached_code_get(e) != value(s->text[i]))
             s->wrong++;
         code_cache_release(s->c, e);
     }
@@ -228,7 +241,7 @@ churn(void *arg)
         snprintf(text, sizeof text, "t%u", seed >> 27);
         struct diag d = {0};
         struct cached_code *e = code_cache_get(s->c, text, strlen(text), &d);
-        if (!e || *(int64_t *)cached_code_get(e) != value(text))
+        if (!e || *(const int64_t *)cached_code_get(e) != value(text))
             s->wrong++;
         code_cache_release(s->c, e);
     }
@@ -261,6 +274,181 @@ Test(code_cache, eviction_under_threads_and_fork)
     struct code_cache_stats st = code_cache_read_stats(s.c);
     cr_assert_leq(st.entries, 8);
     cr_assert_eq(st.makes - st.evictions, st.entries);
+    code_cache_free(s.c);
+    cr_assert_eq(n.makes, n.drops);
+}
+
+// ---- baseline code, then optimised code
+
+static bool
+is_code(const void *code, const char *text, enum code_level level)
+{
+    return *(const int64_t *)code == value_at(text, level);
+}
+
+static struct cached_code *
+get_any(struct code_cache *c, const char *text)
+{
+    struct diag d = {0};
+    struct cached_code *e = code_cache_get(c, text, strlen(text), &d);
+    cr_assert_not_null(e, "%s", d.text);
+    return e;
+}
+
+Test(code_cache, the_second_use_asks_for_optimised_code)
+{
+    struct counts n = {0};
+    struct code_cache *c = tiered(&n, 10, 1);
+    struct cached_code *e = get_any(c, "text");
+    const void *first = code_cache_use(c, e);
+    cr_assert(is_code(first, "text", CODE_BASELINE));
+    code_cache_settle(c);
+    cr_assert(is_code(cached_code_get(e), "text", CODE_BASELINE) && !cached_code_is_optimised(e));
+    code_cache_use(c, e);
+    code_cache_settle(c);
+    cr_assert(cached_code_is_optimised(e));
+    cr_assert(is_code(cached_code_get(e), "text", CODE_OPTIMISED));
+    cr_assert(is_code(code_cache_use(c, e), "text", CODE_OPTIMISED));
+    cr_assert(is_code(first, "text", CODE_BASELINE), "who is in it stays in it");
+    struct code_cache_stats s = code_cache_read_stats(c);
+    cr_assert(s.makes == 1 && s.optimised == 1 && n.makes == 2 && n.drops == 0);
+    code_cache_release(c, e);
+    code_cache_free(c);
+    cr_assert_eq(n.drops, 2);
+}
+
+Test(code_cache, a_long_use_asks_at_once)
+{
+    struct counts n = {0};
+    struct code_cache *c = tiered(&n, 10, 1);
+    struct cached_code *e = get_any(c, "text");
+    for (int i = 0; i < 3; i++)
+        code_cache_optimise(c, e);
+    code_cache_settle(c);
+    cr_assert(is_code(cached_code_get(e), "text", CODE_OPTIMISED));
+    cr_assert_eq(n.makes, 2, "asked three times, made once");
+    code_cache_release(c, e);
+    code_cache_free(c);
+}
+
+Test(code_cache, without_optimisers_all_is_optimised)
+{
+    struct counts n = {0};
+    struct code_cache *c = tiered(&n, 10, 0);
+    struct cached_code *e = get_any(c, "text");
+    for (int i = 0; i < 3; i++)
+        cr_assert(is_code(code_cache_use(c, e), "text", CODE_OPTIMISED));
+    code_cache_optimise(c, e);
+    code_cache_settle(c);
+    cr_assert(cached_code_is_optimised(e) && n.makes == 1);
+    code_cache_release(c, e);
+    code_cache_free(c);
+    cr_assert_eq(n.drops, 1);
+}
+
+Test(code_cache, baseline_code_goes_on_where_optimised_code_fails)
+{
+    struct counts n = {0};
+    struct code_cache *c = tiered(&n, 10, 1);
+    struct cached_code *e = get_any(c, "?text");
+    for (int i = 0; i < 4; i++) {
+        cr_assert(is_code(code_cache_use(c, e), "?text", CODE_BASELINE));
+        code_cache_settle(c);
+    }
+    cr_assert_eq(n.makes, 2, "not tried again");
+    code_cache_release(c, e);
+    code_cache_free(c);
+    cr_assert_eq(n.drops, 1);
+}
+
+Test(code_cache, what_nobody_needs_any_more_is_not_optimised)
+{
+    struct counts n = {.sleep_ms = 20};
+    struct code_cache *c = tiered(&n, 10, 1);
+    struct cached_code *busy = get_any(c, "busy"), *gone = get_any(c, "gone");
+    code_cache_optimise(c, busy);
+    code_cache_optimise(c, gone);
+    code_cache_release(c, gone); // before its turn comes
+    code_cache_settle(c);
+    cr_assert_eq(n.makes, 3);
+    gone = get_any(c, "gone");
+    code_cache_optimise(c, gone);
+    code_cache_settle(c);
+    cr_assert(is_code(cached_code_get(gone), "gone", CODE_OPTIMISED), "asked again");
+    code_cache_release(c, gone);
+    code_cache_release(c, busy);
+    code_cache_free(c);
+    cr_assert_eq(n.makes, n.drops);
+}
+
+Test(code_cache, freed_while_the_queue_is_long)
+{
+    for (uint32_t optimisers = 1; optimisers <= 4; optimisers++) {
+        struct counts n = {.sleep_ms = 5};
+        struct code_cache *c = tiered(&n, 100, optimisers);
+        for (int i = 0; i < 20; i++) {
+            char text[8];
+            snprintf(text, sizeof text, "%d", i);
+            code_cache_optimise(c, get_any(c, text));
+        }
+        nanosleep(&(struct timespec){0, 12000000}, NULL);
+        code_cache_free(c);
+        cr_assert_eq(n.makes, n.drops, "%d makes, %d drops", n.makes, n.drops);
+        cr_assert_leq(n.most_inside, (int)optimisers + 1, "and this thread");
+    }
+}
+
+static void *
+churn_tiered(void *arg)
+{
+    struct shared *s = arg;
+    unsigned seed = (unsigned)(uintptr_t)&seed;
+    for (int i = 0; i < 2000; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        char text[16];
+        snprintf(text, sizeof text, "t%u", seed >> 28);
+        struct diag d = {0};
+        struct cached_code *e = code_cache_get(s->c, text, strlen(text), &d);
+        const void *code = e ? code_cache_use(s->c, e) : NULL;
+        if (!e || !(is_code(code, text, CODE_BASELINE) || is_code(code, text, CODE_OPTIMISED)))
+            s->wrong++;
+        if (i % 500 == 499)
+            code_cache_settle(s->c);
+        code_cache_release(s->c, e);
+    }
+    return NULL;
+}
+
+Test(code_cache, tiers_under_threads_and_fork)
+{
+    struct counts n = {0};
+    struct shared s = {tiered(&n, 8, 3), {0}, 0};
+    pthread_t t[8];
+    for (int i = 0; i < 8; i++)
+        pthread_create(&t[i], NULL, churn_tiered, &s);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // do not survive such a fork
+    for (int i = 0; i < 5; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(20);
+            churn_tiered(&s);
+            code_cache_settle(s.c); // what the parent asked for included
+            struct cached_code *e = get_any(s.c, "the child's own");
+            code_cache_optimise(s.c, e);
+            for (int ms = 0; ms < 10000 && !cached_code_is_optimised(e); ms++)
+                nanosleep(&(struct timespec){0, 1000000}, NULL);
+            exit(s.wrong || !cached_code_is_optimised(e));
+        }
+        int status = -1;
+        waitpid(child, &status, 0);
+        cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "child: status %x", status);
+    }
+#endif
+    for (int i = 0; i < 8; i++)
+        pthread_join(t[i], NULL);
+    code_cache_settle(s.c);
+    cr_assert_eq(s.wrong, 0);
+    cr_assert_leq(code_cache_read_stats(s.c).entries, 8);
     code_cache_free(s.c);
     cr_assert_eq(n.makes, n.drops);
 }

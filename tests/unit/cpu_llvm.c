@@ -26,7 +26,7 @@ Test(cpu_llvm, object_is_elf)
     struct target t = generic();
     struct diag d = {0};
     size_t size = 0;
-    unsigned char *o = cpu_object(good, strlen(good), &t, &size, &d);
+    unsigned char *o = cpu_object(good, strlen(good), &t, CODE_OPTIMISED, &size, &d);
     cr_assert_not_null(o, "%s", d.text);
     cr_assert(size > 64 && memcmp(o, "\177ELF", 4) == 0);
     cr_assert_eq(o[16], 1, "a relocatable object");
@@ -66,7 +66,7 @@ Test(cpu_llvm, bad_text_is_refused_with_words)
         size_t size = 0;
         if (i == 2) // objects are made of text that has been verified while it was written
             break;
-        cr_assert_null(cpu_object(bad[i], strlen(bad[i]), &t, &size, &again));
+        cr_assert_null(cpu_object(bad[i], strlen(bad[i]), &t, CODE_OPTIMISED, &size, &again));
         cr_assert_str_eq(again.text, d.text);
     }
 }
@@ -104,7 +104,7 @@ Test(cpu_llvm, unavailable_says_so)
     struct target t = generic();
     struct diag d = {0};
     size_t size = 0;
-    cr_assert_null(cpu_object(good, strlen(good), &t, &size, &d));
+    cr_assert_null(cpu_object(good, strlen(good), &t, CODE_OPTIMISED, &size, &d));
     cr_assert_eq(d.code, DIAG_UNSUPPORTED);
 }
 
@@ -115,7 +115,7 @@ compile_many(void *failures)
     for (int i = 0; i < 20; i++) {
         struct diag d = {0};
         size_t size = 0;
-        void *o = cpu_object(good, strlen(good), &t, &size, &d);
+        void *o = cpu_object(good, strlen(good), &t, CODE_OPTIMISED, &size, &d);
         if (!o)
             __atomic_add_fetch((int *)failures, 1, __ATOMIC_RELAXED);
         xfree(o);

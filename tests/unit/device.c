@@ -18,12 +18,18 @@
 #include <unistd.h>
 
 static struct device *
-open_cpu(uint32_t threads)
+open_with(uint32_t threads, uint32_t flags)
 {
     struct diag d = {0};
-    struct device *dev = device_open("cpu", threads, &d);
+    struct device *dev = device_open("cpu", threads, flags, &d);
     cr_assert_not_null(dev, "%s", d.text);
     return dev;
+}
+
+static struct device *
+open_cpu(uint32_t threads)
+{
+    return open_with(threads, 0);
 }
 
 static struct executable *
@@ -83,15 +89,15 @@ run_relu_add(struct executable *e, int64_t n, unsigned seed)
 Test(device, names)
 {
     struct diag d = {0};
-    cr_assert_null(device_open("cuda:0", 0, &d));
+    cr_assert_null(device_open("cuda:0", 0, 0, &d));
     cr_assert_eq(d.code, DIAG_UNSUPPORTED);
     cr_assert(strstr(d.text, "cuda:0") && strstr(d.text, "CUDA"), "%s", d.text);
     d = (struct diag){0};
-    cr_assert_null(device_open("cudgel", 0, &d));
+    cr_assert_null(device_open("cudgel", 0, 0, &d));
     cr_assert_eq(d.code, DIAG_INVALID);
     cr_assert(strstr(d.text, "cudgel") && strstr(d.text, "'cpu'"), "%s", d.text);
     d = (struct diag){0};
-    cr_assert_null(device_open("", 0, &d));
+    cr_assert_null(device_open("", 0, 0, &d));
     cr_assert_eq(d.code, DIAG_INVALID);
     device_close(NULL);
 }
@@ -181,6 +187,46 @@ Test(executable, equal_text_is_compiled_once)
     executable_unref(b);
     a = build(dev, relu_add_text(77));
     cr_assert_eq(counters(dev).compiles, 1, "unused code is kept");
+    executable_unref(a);
+    device_close(dev);
+}
+
+Test(executable, optimised_code_follows_the_second_launch)
+{
+    if (!cpu_codegen_available())
+        return;
+    struct device *dev = open_with(2, DEVICE_TIERED);
+    struct executable *a = build(dev, relu_add_text(1000));
+    cr_assert(run_relu_add(a, 1000, 1));
+    dev->ops->settle(dev);
+    cr_assert_eq(counters(dev).optimised, 0, "what runs once is not compiled twice");
+    cr_assert(run_relu_add(a, 1000, 2));
+    dev->ops->settle(dev);
+    cr_assert_eq(counters(dev).compiles, 1);
+    cr_assert_eq(counters(dev).optimised, 1);
+    cr_assert_gt(counters(dev).optimise_us, 0);
+    cr_assert(run_relu_add(a, 1000, 3));
+    executable_unref(a);
+    device_close(dev);
+    dev = open_with(1, DEVICE_TIERED); // nothing goes on beside the one thread
+    a = build(dev, relu_add_text(1000));
+    cr_assert(run_relu_add(a, 1000, 1) && run_relu_add(a, 1000, 2));
+    dev->ops->settle(dev);
+    cr_assert_eq(counters(dev).optimised, 0);
+    executable_unref(a);
+    device_close(dev);
+}
+
+Test(executable, optimised_code_follows_a_long_launch)
+{
+    if (!cpu_codegen_available())
+        return;
+    struct device *dev = open_with(2, DEVICE_TIERED);
+    int64_t n = 16 << 20; // some 200 MB of traffic
+    struct executable *a = build(dev, relu_add_text(n));
+    cr_assert(run_relu_add(a, n, 1));
+    dev->ops->settle(dev);
+    cr_assert_eq(counters(dev).optimised, 1);
     executable_unref(a);
     device_close(dev);
 }
@@ -409,9 +455,10 @@ work(void *arg)
     return NULL;
 }
 
-Test(executable, eight_threads)
+static void
+eight_threads(uint32_t flags)
 {
-    struct device *dev = open_cpu(3);
+    struct device *dev = open_with(3, flags);
     int64_t n = cpu_codegen_available() ? 40000 : 400;
     struct crowd c[8];
     pthread_t t[8];
@@ -429,6 +476,11 @@ Test(executable, eight_threads)
     cr_assert_leq(counters(dev).compiles, 4, "sizes choose among few schedules");
     executable_unref(e);
     device_close(dev);
+}
+Test(executable, eight_threads)
+{
+    eight_threads(0);
+    eight_threads(DEVICE_TIERED);
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // neither survives such a fork
@@ -448,7 +500,7 @@ compile_on(void *arg) // a new text each time
 
 Test(executable, fork_while_others_compile_and_run)
 {
-    struct device *dev = open_cpu(3);
+    struct device *dev = open_with(3, DEVICE_TIERED);
     int64_t n = cpu_codegen_available() ? 200000 : 2000;
     struct executable *e = build(dev, relu_add_text(n));
     cr_assert(run_relu_add(e, n, 1));

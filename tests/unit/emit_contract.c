@@ -222,7 +222,8 @@ Test(contract, assembled)
         cr_assert(schedule_contract(&k, t[i / 4], &q, &why));
         cr_assert_eq((q.pack & BY_HAND) != 0, t[i / 4] == &wide);
         cr_assert(cpu_emit(&k, &q, t[i / 4], &text, &num, &d), "%s", d.text);
-        void *object = cpu_object(str_text(&text), strlen(str_text(&text)), t[i / 4], &bytes, &d);
+        void *object = cpu_object(str_text(&text), strlen(str_text(&text)), t[i / 4],
+                                  CODE_OPTIMISED, &bytes, &d);
         cr_assert_not_null(object, "%s", d.text);
         xfree(object);
         str_free(&text);

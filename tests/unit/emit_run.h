@@ -67,7 +67,7 @@ jit_load(struct jit *j, const char *text, const struct target *t, const char *na
 {
     struct diag d = {0};
     size_t n = 0;
-    void *object = cpu_object(text, strlen(text), t, &n, &d);
+    void *object = cpu_object(text, strlen(text), t, CODE_OPTIMISED, &n, &d);
     cr_assert_not_null(object, "%s\n%s", d.text, text);
     LLVMInitializeNativeTarget();
     LLVMInitializeNativeAsmPrinter();

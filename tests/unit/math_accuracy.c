@@ -109,7 +109,7 @@ compiled_new(uint16_t op, uint8_t dtype)
              pair ? second : "", op_name(op), pair ? ", %y" : "");
     struct graph *g = graph_parse(text, strlen(text), "accuracy", &d);
     cr_assert_not_null(g, "%s", d.text);
-    c.dev = device_open("cpu", 1, &d);
+    c.dev = device_open("cpu", 1, 0, &d);
     cr_assert_not_null(c.dev, "%s", d.text);
     struct plan *p = plan_build(g, &c.dev->target, NULL, &d);
     cr_assert_not_null(p, "%s", d.text);

@@ -15,7 +15,7 @@ static bool
 load(struct jit *j, const char *text, struct jit_code *c, struct diag *d)
 {
     size_t n = 0;
-    void *object = cpu_object(text, strlen(text), &plain, &n, d);
+    void *object = cpu_object(text, strlen(text), &plain, CODE_OPTIMISED, &n, d);
     bool ok = object && jit_load(j, object, n, c, d);
     xfree(object);
     return ok;
@@ -132,7 +132,7 @@ Test(orc, bad_objects_are_refused)
     struct jit *j = jit_new(&d);
     struct jit_code c;
     size_t n = 0;
-    char *object = cpu_object(two_entries, strlen(two_entries), &plain, &n, &d);
+    char *object = cpu_object(two_entries, strlen(two_entries), &plain, CODE_OPTIMISED, &n, &d);
     cr_assert_not_null(object);
     cr_assert_not(jit_load(j, "nonsense", 8, &c, &d));
     for (size_t cut = 0; cut < n; cut += 64) {
@@ -331,7 +331,7 @@ Test(orc, loads_of_many_threads_end_before_they_return)
     struct diag d = {0};
     struct loader l[4] = {{.jit = jit_new(&d)}};
     size_t n = 0;
-    void *object = cpu_object(two_entries, strlen(two_entries), &plain, &n, &d);
+    void *object = cpu_object(two_entries, strlen(two_entries), &plain, CODE_OPTIMISED, &n, &d);
     cr_assert_not_null(object, "%s", d.text);
     for (int i = 0; i < 4; i++) {
         l[i] = (struct loader){.jit = l[0].jit, .object = object, .n = n};
