@@ -1,7 +1,8 @@
 // emit.c: the emitter's text: functions, blocks, loops, numbers, types and constants.
 //
-// A function is written in two parts. The body grows as the class emits; the entry block (argument
-// loads, numbers, addresses that never change) grows beside it and is put in front at the end.
+// A function is written in two parts. The body grows as the class emits; the head (argument loads,
+// numbers, addresses that never change) grows beside it and is put in front at the end: both begin
+// the entry block.
 // Every number that the text must not contain is interned in e->num and loaded in the entry block,
 // so numbers and buffer pointers (%bK) may be named anywhere. What a function does not use, LLVM's
 // first pass deletes.
@@ -10,6 +11,7 @@
 #include "codegen/cpu/emit_parts.h"
 
 #include "ir/base/check.h"
+#include "ir/base/hash.h"
 #include "ir/expand.h"
 
 #include <stdarg.h>
@@ -99,6 +101,7 @@ emit_place(struct emitter *e, const char *label)
 {
     str_printf(&e->body, "%s:\n", label);
     e->block = label;
+    e->known.n = 0;
 }
 
 void
@@ -194,6 +197,7 @@ emitter_end(struct emitter *e)
                e->target->vec_bytes >= 64 ? " \"prefer-vector-width\"=\"512\"" : "");
     kernel_free_body(&e->kernel);
     vec_free(&e->num_name);
+    vec_free(&e->known);
     str_free(&e->head);
     str_free(&e->body);
     arena_free(&e->mem);
@@ -207,12 +211,8 @@ emit_function(struct emitter *e, const char *name)
     memset(e->base, 0, (e->kernel.access.n + 1) * sizeof *e->base);
     memset(e->table_half, 0, sizeof e->table_half);
     e->dummy = NULL;
-    e->head.n = e->body.n = 0;
-    emit_place(e, "start");
-    emit_branch(e, emit_op(e, "icmp slt i64 %%begin, %%end"), "units", "none");
-    emit_place(e, "none");
-    emit_line(e, "ret void");
-    emit_place(e, "units");
+    e->head.n = e->body.n = e->known.n = 0;
+    e->block = "entry";
 }
 
 void
@@ -230,7 +230,6 @@ emit_function_end(struct emitter *e)
                       "  %s = load i64, ptr %s.at\n", e->num_name.at[i], i, e->num_name.at[i],
                    e->num_name.at[i]);
     str_addn(t, str_text(&e->head), e->head.n);
-    str_add(t, "  br label %start\n");
     str_addn(t, str_text(&e->body), e->body.n);
     str_add(t, "  ret void\n}\n");
 }
@@ -346,18 +345,17 @@ emit_loop_open(struct emitter *e, struct emit_loop *l, const char *from, const c
                const char *step)
 {
     l->head = emit_label(e, "loop");
-    l->next = emit_text(e, "%s.next", l->head);
     l->exit = emit_text(e, "%s.exit", l->head);
     l->index = emit_text(e, "%%%s.i", l->head);
+    l->from = from;
     l->to = to;
     l->step = step;
     l->ncarry = 0;
-    const char *before = e->block;
+    l->next = NULL;
+    l->before = e->block;
     emit_jump(e, l->head);
     emit_place(e, l->head);
-    emit_line(e, "%s = phi i64 [ %s, %%%s ], [ %s.next, %%%s ]", l->index, from, before, l->index,
-              l->next);
-    l->before = before;
+    l->phis = e->body.n;
 }
 
 const char *
@@ -365,9 +363,8 @@ emit_carry(struct emitter *e, struct emit_loop *l, const char *type, const char 
 {
     CHECK(l->ncarry < EMIT_MAX_CARRY, "a loop carries more than %d values", EMIT_MAX_CARRY);
     const char *name = emit_text(e, "%%%s.c%u", l->head, l->ncarry);
-    emit_line(e, "%s = phi %s [ %s, %%%s ], [ %s.next, %%%s ]", name, type, init, l->before, name,
-              l->next);
     l->type[l->ncarry] = type;
+    l->init[l->ncarry] = init;
     l->carry[l->ncarry++] = name;
     return name;
 }
@@ -381,19 +378,39 @@ emit_loop_body(struct emitter *e, struct emit_loop *l)
     emit_place(e, body);
 }
 
+const char *
+emit_loop_next(struct emitter *e, struct emit_loop *l)
+{
+    l->next = emit_text(e, "%s.next", l->head);
+    return l->next;
+}
+
+static void
+print_phi(struct str *s, const struct emit_loop *l, const char *name, const char *type,
+          const char *init, const char *next, const char *from)
+{
+    str_printf(s, "  %s = phi %s [ %s, %%%s ], [ %s, %%%s ]\n", name, type, init, l->before, next,
+               from);
+}
+
 void
 emit_loop_close(struct emitter *e, struct emit_loop *l, const char *const *next)
 {
-    emit_jump(e, l->next);
-    emit_place(e, l->next);
+    if (l->next) {
+        emit_jump(e, l->next);
+        emit_place(e, l->next);
+    }
     const char *sum = emit_op(e, "add nsw i64 %s, %s", l->index, l->step);
     // Empty assembly: LLVM no longer sees that the index grows by steps. Its loop strength reduction
     // took a third of the time of compiling, to replace [base + index] by pointers that gain nothing.
     emit_line(e, "%s.next = call i64 asm \"\", \"=r,0\"(i64 %s)", l->index, sum);
-    for (uint32_t i = 0; i < l->ncarry; i++)
-        emit_line(e, "%s.next = bitcast %s %s to %s", l->carry[i], l->type[i], next[i],
-                  l->type[i]);
     emit_jump(e, l->head);
+    struct str phis = {0};
+    print_phi(&phis, l, l->index, "i64", l->from, emit_text(e, "%s.next", l->index), e->block);
+    for (uint32_t i = 0; i < l->ncarry; i++)
+        print_phi(&phis, l, l->carry[i], l->type[i], l->init[i], next[i], e->block);
+    str_insert(&e->body, l->phis, str_text(&phis), phis.n);
+    str_free(&phis);
     emit_place(e, l->exit);
 }
 
@@ -471,12 +488,42 @@ emit_stride(struct emitter *e, int64_t stride)
                                        : number_of_family(e, "%stride", stride);
 }
 
+// ---- address arithmetic: each operation once a block
+
+// Addresses that differ by a number should say so: LLVM takes four times as long for
+// base + (index + 16) as for (base + index) + 16, of which it has the inner sum already.
+
+static struct emit_known *
+once(struct emitter *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static struct emit_known *
+once(struct emitter *e, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    const char *right = vtext(e, fmt, ap);
+    va_end(ap);
+    uint64_t hash = hash_bytes(0, right, strlen(right));
+    for (uint32_t i = 0; i < e->known.n; i++)
+        if (e->known.at[i].hash == hash && !strcmp(e->known.at[i].right, right))
+            return &e->known.at[i];
+    const char *name = assign(e, &e->body, right);
+    vec_push(&e->known, ((struct emit_known){.hash = hash, .right = right, .name = name}));
+    return &e->known.at[e->known.n - 1];
+}
+
 const char *
 emit_add(struct emitter *e, const char *a, const char *b)
 {
     if (strcmp(a, "0") == 0)
         return b;
-    return strcmp(b, "0") == 0 ? a : emit_op(e, "add nsw i64 %s, %s", a, b);
+    if (strcmp(b, "0") == 0)
+        return a;
+    struct emit_known *sum = once(e, "add nsw i64 %s, %s", a, b);
+    if (b[0] != '%') {
+        sum->of = a;
+        sum->by = b;
+    }
+    return sum->name;
 }
 
 const char *
@@ -486,13 +533,28 @@ emit_mul(struct emitter *e, const char *a, const char *b)
         return "0";
     if (strcmp(a, "1") == 0)
         return b;
-    return strcmp(b, "1") == 0 ? a : emit_op(e, "mul nsw i64 %s, %s", a, b);
+    return strcmp(b, "1") == 0 ? a : once(e, "mul nsw i64 %s, %s", a, b)->name;
 }
 
 const char *
 emit_min(struct emitter *e, const char *a, const char *b)
 {
-    return emit_op(e, "call i64 @llvm.smin.i64(i64 %s, i64 %s)", a, b);
+    return once(e, "call i64 @llvm.smin.i64(i64 %s, i64 %s)", a, b)->name;
+}
+
+const char *
+emit_ptr(struct emitter *e, const char *base, const char *index, const char *elem_type)
+{
+    if (strcmp(index, "0") == 0)
+        return base;
+    const char *by = NULL;
+    for (uint32_t i = 0; i < e->known.n && !by; i++)
+        if (e->known.at[i].by && e->known.at[i].name == index) {
+            by = e->known.at[i].by;
+            index = e->known.at[i].of;
+        }
+    base = once(e, "getelementptr %s, ptr %s, i64 %s", elem_type, base, index)->name;
+    return by ? once(e, "getelementptr %s, ptr %s, i64 %s", elem_type, base, by)->name : base;
 }
 
 void
@@ -528,14 +590,6 @@ emit_scratch(struct emitter *e, int64_t byte)
     if (byte == 0)
         return "%scratch";
     return emit_op(e, "getelementptr i8, ptr %%scratch, i64 %lld", (long long)byte);
-}
-
-const char *
-emit_ptr(struct emitter *e, const char *base, const char *index, const char *elem_type)
-{
-    if (strcmp(index, "0") == 0)
-        return base;
-    return emit_op(e, "getelementptr %s, ptr %s, i64 %s", elem_type, base, index);
 }
 
 const char *

@@ -42,6 +42,13 @@ typedef const char *emit_resolve(struct emitter *e, struct emit_scope *s, uint32
 // What is known of the low 16 bits of a 32-bit value (emit_nan.c), the least first.
 enum emit_low_half { LOW_ANY, LOW_ZERO_IF_NAN, LOW_ZERO };
 
+// Address arithmetic that the block being written has already: %name = right.
+struct emit_known {
+    uint64_t hash;
+    const char *right, *name;
+    const char *of, *by; // name is of + by, and by a number; else NULL
+};
+
 struct emitter {
     struct kernel kernel;         // a private copy, expanded: all instruction numbers are its own
     const struct schedule *sched;
@@ -60,6 +67,7 @@ struct emitter {
     uint32_t fresh;
     const char *dummy;            // alloca of this function that swallows flags nobody raised
     const char *block;            // label of the block being written
+    VEC(struct emit_known) known; // of this block
     uint8_t table_used[TABLE_COUNT]; // which forms of constant tables the text needs
     const char *table_half[2 * TABLE_COUNT]; // in this function's entry block: all, or halves
     struct diag *diag;
@@ -88,7 +96,7 @@ struct emit_scope {
 bool emitter_begin(struct emitter *e, const struct kernel *k, const struct schedule *s,
                    const struct target *t, struct str *text, num_vec *num, struct diag *d);
 void emitter_end(struct emitter *e);
-// Starts "kernel" or "kernel_finish"; what follows runs only when begin < end.
+// Starts "kernel" or "kernel_finish".
 void emit_function(struct emitter *e, const char *name);
 void emit_function_end(struct emitter *e);               // ret void; appends to e->text
 
@@ -137,15 +145,18 @@ const char *emit_shuffle(struct emitter *e, uint8_t dtype, uint32_t lanes, const
 // new value of the i-th carry.
 enum { EMIT_MAX_CARRY = 64 };
 struct emit_loop {
-    const char *index, *head, *next, *exit, *step;
-    const char *type[EMIT_MAX_CARRY], *carry[EMIT_MAX_CARRY];
+    const char *index, *head, *exit, *step;
+    const char *type[EMIT_MAX_CARRY], *carry[EMIT_MAX_CARRY], *init[EMIT_MAX_CARRY];
     uint32_t ncarry;
-    const char *to, *before;
+    const char *from, *to, *before;
+    const char *next; // a block that ends the body, if something jumps there; else NULL
+    size_t phis;      // where they go in the text: they name what is known at the end only
 };
 void emit_loop_open(struct emitter *e, struct emit_loop *l, const char *from, const char *to,
                     const char *step);
 const char *emit_carry(struct emitter *e, struct emit_loop *l, const char *type, const char *init);
 void emit_loop_body(struct emitter *e, struct emit_loop *l); // after the carries; starts the body
+const char *emit_loop_next(struct emitter *e, struct emit_loop *l); // label of the body's end
 void emit_loop_close(struct emitter *e, struct emit_loop *l, const char *const *next);
 // if (cond) { ... } without values: emit_if returns the label that emit_endif places.
 const char *emit_if(struct emitter *e, const char *cond);

@@ -300,7 +300,7 @@ emit_joined(struct emitter *e, struct emit_scope *row, uint32_t axis, const stru
     struct emit_loop l;
     emit_loop_open(e, &l, j->from, j->to, NULL);
     emit_loop_body(e, &l);
-    l.step = emit_either(e, row, axis, j, l.index, l.next);
+    l.step = emit_either(e, row, axis, j, l.index, emit_loop_next(e, &l));
     emit_loop_close(e, &l, NULL);
 }
 

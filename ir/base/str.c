@@ -43,6 +43,16 @@ str_addc(struct str *s, char c)
 }
 
 void
+str_insert(struct str *s, size_t at, const char *text, size_t n)
+{
+    str_reserve(s, n);
+    memmove(s->at + at + n, s->at + at, s->n - at);
+    memcpy(s->at + at, text, n);
+    s->n += n;
+    s->at[s->n] = 0;
+}
+
+void
 str_printf(struct str *s, const char *fmt, ...)
 {
     str_reserve(s, 127);

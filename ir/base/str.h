@@ -11,6 +11,7 @@ struct str {
 void str_add(struct str *s, const char *text);
 void str_addn(struct str *s, const char *text, size_t n);
 void str_addc(struct str *s, char c);
+void str_insert(struct str *s, size_t at, const char *text, size_t n); // before byte `at` <= s->n
 void str_printf(struct str *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 const char *str_text(const struct str *s); // never NULL
 void str_free(struct str *s);
