@@ -79,13 +79,6 @@ format_of(const struct expander *x, val a)
     return &formats[t == DT_f64];
 }
 
-static val
-most(struct expander *x, val a, double limit)
-{
-    val l = x_num(x, x_dtype(x, a), limit);
-    return x_where(x, x_lt(x, a, l), l, a);
-}
-
 // times a = n ln 2 + times r, and 2^(n + shift) as a float, where magic contains shift and the bias.
 // bits: what is shifted to the exponent's place.
 struct reduced {
@@ -192,7 +185,7 @@ expand_exp(struct expander *x, val a, val b, val c)
 {
     (void)b, (void)c;
     const struct exp_format *f = format_of(x, a);
-    val low = x_num(x, f->flt, f->low), limited = x_least(x, most(x, a, f->low), f->high);
+    val low = x_num(x, f->flt, f->low), limited = x_least(x, x_most(x, a, f->low), f->high);
     struct reduced v = reduce(x, f, limited, x_num(x, f->flt, f->magic + f->bias - 1));
     val doubled = exp_reduced(x, f, v.r, 2), r = x_mul(x, doubled, v.scale);
     r = x_where(x, x_lt(x, a, low), x_num(x, f->flt, 0), r);
@@ -216,7 +209,7 @@ expand_sigmoid(struct expander *x, val a, val b, val c)
     const struct exp_format *f = format_of(x, a);
     double half = f->half_scale_log2;
     val low = x_num(x, f->flt, f->low), zero = x_num(x, f->flt, 0), one = x_num(x, f->flt, 1);
-    val limited = x_least(x, most(x, x_neg(x, a), -2 * f->tanh_limit), -f->low);
+    val limited = x_least(x, x_most(x, x_neg(x, a), -2 * f->tanh_limit), -f->low);
     struct reduced v = reduce(x, f, limited, x_num(x, f->flt, f->magic + f->bias));
     val r2 = x_mul(x, v.r, v.r), p = x_poly_by_pairs(x, v.r, r2, f->expm1_poly, f->nexpm1);
     val expm1 = x_fma(x, p, r2, v.r);

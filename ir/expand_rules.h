@@ -44,6 +44,19 @@ x_least(struct expander *x, val a, double limit)
     return x_op(x, OP_where, x_op(x, OP_lt, l, a, 0), l, a);
 }
 static inline val
+x_most(struct expander *x, val a, double limit)
+{
+    val l = x_num(x, x_dtype(x, a), limit);
+    return x_op(x, OP_where, x_op(x, OP_lt, a, l, 0), l, a);
+}
+// The limit where a is NaN; one instruction of processors that have it.
+static inline val
+x_size_within(struct expander *x, val a, double limit)
+{
+    val size = x_op(x, OP_abs, a, 0, 0), l = x_num(x, x_dtype(x, a), limit);
+    return x_op(x, OP_where, x_op(x, OP_lt, size, l, 0), size, l);
+}
+static inline val
 x_neg(struct expander *x, val a)
 {
     return x_op(x, OP_neg, a, 0, 0);
@@ -154,7 +167,7 @@ typedef val expand_rule(struct expander *x, val a, val b, val c);
 expand_rule expand_sign, expand_rsqrt, expand_reciprocal, expand_isnan, expand_isinf,
     expand_isfinite, expand_shl, expand_shr, expand_clamp, expand_copysign, expand_fma, expand_floordiv,
     expand_mod, expand_fmod, expand_exp, expand_sigmoid, expand_tanh, expand_erf, expand_log,
-    expand_sin, expand_cos, expand_pow;
+    expand_sin, expand_cos, expand_pow, expand_gelu, expand_gelu_tanh;
 // Conversions to and from f16 and bf16, by way of f32, still with one rounding.
 val expand_cast(struct expander *x, uint8_t to, val a);
 

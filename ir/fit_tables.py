@@ -8,6 +8,11 @@ by one, lowest order first, and the remaining ones fitted again: minimax in unit
 last place, by Lawson's weights. The first interval has center 0, so that what is small is relative.
 Entries stand where y's bits, shifted right, lead modulo 16.
 
+f32, gates(): gelu(x) = max(x, 0) - u P(u), u = |x|. Each piece but the first is centred on a
+multiple of 1 / scale. Far from 0 rounding counts, so several degrees are tried, and polynomials whose terms are
+kept small at the cost of the fit (damping); what is best as it is evaluated is taken. From `edge` on
+P is 0, whose sign keeps that of x.
+
 f64, erf: erf(n h) and its derivative, with h such that for the least n, where rounding errors of
 the table count most, both are doubles, almost.
 """
@@ -29,13 +34,17 @@ def ulp32(x):
     return 2.0 ** (np.floor(np.log2(np.abs(x))) - 23)
 
 
-def minimax(basis, target, weight):
-    """Coefficients of the basis' columns, by Lawson's iteration."""
+def minimax(basis, target, weight, damping=None):
+    """Coefficients of the basis' columns, by Lawson's iteration; damping: rows to keep small."""
     share = np.ones(len(target)) / len(target)
     best, least = None, math.inf
     for _ in range(40):
         s = np.sqrt(share) * weight
-        c, *_ = np.linalg.lstsq(basis * s[:, None], target * s, rcond=None)
+        rows, right = basis * s[:, None], target * s
+        if damping is not None:
+            rows = np.vstack([rows, damping])
+            right = np.append(right, np.zeros(len(damping)))
+        c, *_ = np.linalg.lstsq(rows, right, rcond=None)
         error = np.abs(basis @ c - target) * weight
         if error.max() < least:
             best, least = c, error.max()
@@ -120,6 +129,43 @@ def pieces(name, function, first, scale, shift, limit, degree, slope, skip):
         print_row([digits(v) + 'f' if v else '0' for v in row])
 
 
+def fit_gate(function, low, high, degree, first, damping):
+    """Coefficients of -P in u, lowest order first, and the largest error of gelu."""
+    k = np.arange(200)
+    u = (low + high) / 2 + (high - low) / 2 * np.cos(np.pi * (k + 0.5) / 200)
+    c = list(first)
+    while len(c) <= degree:
+        power = np.arange(len(c), degree + 1)
+        largest = high ** power.astype(float)
+        basis = u[:, None] ** power / largest
+        rest = -function(u) - sum(a * u**i for i, a in enumerate(c))
+        rows = np.array([damping / 2 * (power >= i) for i in range(1, degree + 1)])
+        c.append(f32(minimax(basis, rest, np.full(200, 2.0**24), rows)[0] / largest[0]))
+    u = np.float32(np.linspace(max(low, 1e-7), high, 20001)).astype(float)
+    right, share = u * function(u), np.float32(evaluate(c, u)).astype(float)
+    above = np.abs(np.float32(u + u * share).astype(float) - (u - right)) / ulp32(u - right)
+    below = np.abs(np.float32(u * share).astype(float) + right) / ulp32(u)
+    return c, max(above.max(), below.max())
+
+
+def gates(name, function, edge):
+    """function: of u > 0, gelu(-u) / -u."""
+    scale = f32(14.5 / edge)
+    table = [[-0.0] * 16 for _ in range(6)]
+    worst = 0
+    for i in range(15):
+        low, high = max(i - 0.5, 0) / scale, (i + 0.5) / scale
+        tried = [fit_gate(function, low, high, degree, [] if i else [-0.5], damping)
+                 for degree in (5, 4, 3) for damping in (0, 0.3, 0.7, 1.5, 3)]
+        c, error = min(tried, key=lambda p: p[1])
+        worst = max(worst, error)
+        for order, v in enumerate(c):
+            table[order][i] = v
+    print(f'// {name}: scale {scale.hex()}, at most {worst:.2f} ulp')
+    for row in table:
+        print_row([digits(v) + 'f' if v else '-0.0f' for v in row])
+
+
 def off(x):
     """Distance to the nearest double, in its last places."""
     _, exponent = mp.frexp(x)
@@ -154,4 +200,7 @@ def series(h):
 
 pieces('tanh32', np.tanh, 1.0, 1.625, 21, 9.02, 5, 1.0, 0)
 pieces('erf32', np.vectorize(math.erf), 1.25, 0.9375, 20, 3.93, 5, 2 / math.sqrt(math.pi), 1)
+gates('gelu32', np.vectorize(lambda u: math.erfc(u / math.sqrt(2)) / 2), 5.3)
+gates('gelu_tanh32', np.vectorize(
+    lambda u: 1 / (1 + math.exp(math.sqrt(8 / math.pi) * (u + 0.044715 * u**3)))), 5.0)
 series(erf64(256, 5.93))

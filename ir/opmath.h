@@ -53,6 +53,30 @@ floordiv_(double a, double b)
     return q - f > 0.5 ? f + 1 : f;
 }
 
+// x times what a normal variable below it has of probability, and an approximation. Below -40, where
+// that is 0, so is the limit of the product.
+static inline double
+gelu_(double a)
+{
+    return a < -40 ? -0.0 : a / 2 * (1 + erf(a / M_SQRT2));
+}
+static inline double
+gelu_tanh_(double a)
+{
+    double z = M_2_SQRTPI * M_SQRT1_2 * (a + 0.044715 * a * a * a);
+    return a < -40 ? -0.0 : a / 2 * (1 + tanh(z));
+}
+
+static inline float
+gelu_f(float a)
+{
+    return (float)gelu_((double)a);
+}
+static inline float
+gelu_tanh_f(float a)
+{
+    return (float)gelu_tanh_((double)a);
+}
 static inline float
 roundeven_f(float a)
 {

@@ -64,6 +64,55 @@ static const float erf32[PIECE_TABLES][PIECES] = {
      -0x1.a12c08p-5f},
 };
 
+static const float gelu32[GELU_TABLES][PIECES] = {
+    {-0x1p-1f, -0x1.ffff0ap-2f, -0x1.ff8f4p-2f, -0x1.fc3dfap-2f, -0x1.fa7dacp-2f,
+     -0x1.0fffe2p-1f, -0x1.3cade8p-1f, -0x1.eed954p-2f, -0x1.9849d2p-2f, -0x1.e5807cp-3f,
+     -0x1.fff242p-4f, -0x1.dbd27p-5f, -0x1.7847ap-6f, -0x1.d0bb96p-8f, -0x1.fd74e2p-10f, -0.0f},
+    {0x1.988454p-2f, 0x1.987288p-2f, 0x1.94cf2p-2f, 0x1.82e354p-2f, 0x1.7ada32p-2f,
+     0x1.e8ca5cp-2f, 0x1.622bp-1f, 0x1.c86c26p-2f, 0x1.7bc5eep-2f, 0x1.874392p-3f,
+     0x1.7ddec2p-4f, 0x1.4b0456p-5f, 0x1.f5888cp-7f, 0x1.193422p-8f, 0x1.22ba7ep-10f, -0.0f},
+    {-0x1.093e8p-21f, 0x1.071834p-11f, 0x1.9ab18ep-7f, 0x1.9f2bb8p-5f, 0x1.098cdep-4f,
+     -0x1.f674dap-5f, -0x1.16ce78p-2f, -0x1.89a6dap-4f, -0x1.971fe8p-4f, -0x1.22e1fep-5f,
+     -0x1.0639ccp-6f, -0x1.aa0ea6p-8f, -0x1.54b7cep-9f, -0x1.3bdc96p-11f, -0x1.3bd308p-13f,
+     -0.0f},
+    {-0x1.1051f4p-4f, -0x1.18095p-4f, -0x1.6d186p-4f, -0x1.0c74eap-3f, -0x1.263ff2p-3f,
+     -0x1.1c194ep-4f, 0x1.1ac7a8p-5f, -0x1.be739ap-6f, -0x1.3e99c2p-8f, -0x1.1b2d78p-7f,
+     -0x1.d354c4p-9f, -0x1.568e9ap-10f, -0x1.337c92p-12f, -0x1.ad6806p-14f, -0x1.660ebp-16f,
+     -0.0f},
+    {-0x1.277c7cp-16f, 0x1.debe4ap-9f, 0x1.680546p-6f, 0x1.72aa6ap-5f, 0x1.a01e9cp-5f,
+     0x1.d8b26cp-6f, 0x1.a95a16p-9f, 0x1.c3076cp-7f, 0x1.7bb106p-8f, 0x1.e2825ap-9f,
+     0x1.6dd532p-10f, 0x1.f5dd76p-12f, 0x1.02cbd4p-13f, 0x1.11f2eep-15f, 0x1.be6c6ap-18f,
+     -0.0f},
+    {0x1.4525cp-7f, 0x1.c08f5ap-8f, 0x1.cf8c6cp-13f, -0x1.470bcp-8f, -0x1.86a1a2p-8f,
+     -0x1.b8989ap-9f, -0x1.b550aap-11f, -0x1.8ea432p-10f, -0x1.566e0ep-11f, -0x1.64e178p-12f,
+     -0x1.ef6f46p-14f, -0x1.3b01bep-15f, -0x1.37ef5ap-17f, -0x1.290158p-19f, -0x1.c7f93cp-22f,
+     -0.0f},
+};
+
+static const float gelu_tanh32[GELU_TABLES][PIECES] = {
+    {-0x1p-1f, -0x1.ffff52p-2f, -0x1.ffadp-2f, -0x1.fd2092p-2f, -0x1.fab47cp-2f,
+     -0x1.0af1dap-1f, -0x1.284f2ap-1f, -0x1.098844p-1f, -0x1.ba484p-2f, -0x1.48f2eep-2f,
+     -0x1.8715eap-3f, -0x1.8e27dp-4f, -0x1.4c508ep-5f, -0x1.992e3ep-7f, -0x1.97d7d8p-9f, -0.0f},
+    {0x1.988454p-2f, 0x1.9876fcp-2f, 0x1.95a146p-2f, 0x1.8704aep-2f, 0x1.7bf804p-2f,
+     0x1.cf18b2p-2f, 0x1.333616p-1f, 0x1.f76894p-2f, 0x1.8d2dfep-2f, 0x1.1c2496p-2f,
+     0x1.33c164p-3f, 0x1.26d02ep-4f, 0x1.d57f64p-6f, 0x1.077c84p-7f, 0x1.f0b05cp-10f, -0.0f},
+    {-0x1.29bcaep-21f, 0x1.a2071ap-12f, 0x1.51fe68p-7f, 0x1.62c438p-5f, 0x1.01af8ep-4f,
+     -0x1.2b618cp-5f, -0x1.82d37cp-3f, -0x1.d2cedp-4f, -0x1.533834p-4f, -0x1.f47032p-5f,
+     -0x1.c09ebcp-6f, -0x1.9ea80ap-7f, -0x1.510f3ap-8f, -0x1.3b6abep-10f, -0x1.214f3ep-12f,
+     -0.0f},
+    {-0x1.11a904p-4f, -0x1.182a34p-4f, -0x1.624c44p-4f, -0x1.ffd84ap-4f, -0x1.2446d4p-3f,
+     -0x1.4e9124p-4f, -0x1.9e8caep-9f, -0x1.bf59b4p-6f, -0x1.4f0626p-6f, -0x1.3785c6p-7f,
+     -0x1.9bed62p-8f, -0x1.39cc6ep-9f, -0x1.4848bep-11f, -0x1.c44feap-13f, -0x1.546be6p-15f,
+     -0.0f},
+    {-0x1.2c7568p-15f, 0x1.aa6e52p-9f, 0x1.49e5bp-6f, 0x1.5e3626p-5f, 0x1.9fdfep-5f,
+     0x1.062edp-5f, 0x1.81b108p-7f, 0x1.f16a38p-7f, 0x1.4e6622p-7f, 0x1.540faep-8f,
+     0x1.57129ep-9f, 0x1.fb8fecp-11f, 0x1.22745p-12f, 0x1.33866cp-14f, 0x1.c85a8ap-17f, -0.0f},
+    {0x1.4e50dep-7f, 0x1.db6194p-8f, 0x1.a4b6b4p-11f, -0x1.2af99cp-8f, -0x1.89aa42p-8f,
+     -0x1.e45ca6p-9f, -0x1.a60deep-10f, -0x1.c9a57cp-10f, -0x1.1ab4a2p-10f, -0x1.105fb4p-11f,
+     -0x1.eb3e48p-13f, -0x1.536246p-14f, -0x1.72a8fap-16f, -0x1.626736p-18f, -0x1.f0d4bp-21f,
+     -0.0f},
+};
+
 static const double erf64[2][ERF64_STEPS] = {
     {0, 0x1.addbe3f3755cfp-6, 0x1.ada069ca12edp-5, 0x1.41ee0f51d3593p-4, 0x1.acb315166acfep-4,
      0x1.0b810e43e2033p-3, 0x1.405f2eaf91e75p-3, 0x1.74e5c40b5f0c2p-3, 0x1.a906ee5068dd9p-3,
@@ -202,8 +251,11 @@ table_named(uint64_t name)
     CHECK(name < TABLE_COUNT, "there is no table %llu", (unsigned long long)name);
     if (name >= TABLE_erf64)
         return (struct table){DT_f64, ERF64_STEPS, erf64[name - TABLE_erf64]};
-    return (struct table){DT_f32, PIECES, name < TABLE_erf32 ? tanh32[name - TABLE_tanh32]
-                                                             : erf32[name - TABLE_erf32]};
+    const float *at = name >= TABLE_gelu_tanh32 ? gelu_tanh32[name - TABLE_gelu_tanh32]
+                      : name >= TABLE_gelu32    ? gelu32[name - TABLE_gelu32]
+                      : name >= TABLE_erf32     ? erf32[name - TABLE_erf32]
+                                                : tanh32[name - TABLE_tanh32];
+    return (struct table){DT_f32, PIECES, at};
 }
 
 uint64_t

@@ -7,11 +7,15 @@
 
 // Of the pieces of tanh and erf in f32: the center, then the coefficients, lowest order first.
 enum { PIECE_ORDER = 5, PIECE_TABLES = PIECE_ORDER + 2 };
+// Of gelu's pieces: the coefficients of -P.
+enum { GELU_ORDER = 5, GELU_TABLES = GELU_ORDER + 1 };
 
 enum table_name {
     TABLE_tanh32,
     TABLE_erf32 = TABLE_tanh32 + PIECE_TABLES,
-    TABLE_erf64 = TABLE_erf32 + PIECE_TABLES, // erf(n h), then erf'(n h)
+    TABLE_gelu32 = TABLE_erf32 + PIECE_TABLES,
+    TABLE_gelu_tanh32 = TABLE_gelu32 + GELU_TABLES,
+    TABLE_erf64 = TABLE_gelu_tanh32 + GELU_TABLES, // erf(n h), then erf'(n h)
     TABLE_COUNT = TABLE_erf64 + 2
 };
 

@@ -295,40 +295,6 @@ logsumexp(struct pass *p, ref x, const int64_t *attr)
     return finish_axes(p, y, attr);
 }
 
-static ref
-fused_multiply_add(struct pass *p, ref a, ref b, ref c)
-{
-    ref in[] = {a, b, c};
-    return pass_op(p, OP_fma, in, 3, NULL, 0);
-}
-
-// x (1 + y) / 2; x / 2 y + x / 2 would be +0 where y = -1, and where x = -0.
-static ref
-gated(struct pass *p, ref x, ref y)
-{
-    ref half = pass_number(p, graph_node(p->dst, x)->dtype, 0.5);
-    return pass_op2(p, OP_mul, x, fused_multiply_add(p, half, y, half));
-}
-
-static ref
-gelu(struct pass *p, ref x)
-{
-    uint8_t t = graph_node(p->dst, x)->dtype;
-    ref z = pass_op2(p, OP_mul, x, pass_number(p, t, 0.70710678118654752440));
-    return gated(p, x, pass_op1(p, OP_erf, z));
-}
-
-// sqrt(2 / pi) (x + 0.044715 x^3) as x (a + b x^2).
-static ref
-gelu_tanh(struct pass *p, ref x)
-{
-    static const double a = 0.79788456080286535588, b = 0.044715 * 0.79788456080286535588;
-    uint8_t t = graph_node(p->dst, x)->dtype;
-    ref slope = fused_multiply_add(p, pass_op2(p, OP_mul, x, x), pass_number(p, t, b),
-                                   pass_number(p, t, a));
-    return gated(p, x, pass_op1(p, OP_tanh, pass_op2(p, OP_mul, x, slope)));
-}
-
 static double
 attr_double(int64_t bits)
 {
@@ -386,10 +352,6 @@ composite(struct pass *p, ref r, const ref *in, const int64_t *attr)
         return pass_op2(p, OP_max, x, pass_number(p, dtype, 0));
     case OP_square:
         return squared(p, x);
-    case OP_gelu:
-        return gelu(p, pass_cast(p, x, dtype));
-    case OP_gelu_tanh:
-        return gelu_tanh(p, pass_cast(p, x, dtype));
     case OP_silu:
         x = pass_cast(p, x, dtype);
         return pass_op2(p, OP_mul, x, pass_op1(p, OP_sigmoid, x));

@@ -6,7 +6,7 @@
 // bitwise majority of both and of a mask without the sign.
 // AVX-512 has vrange, which orders zeros and takes the number where one operand is NaN: three
 // instructions, for a compare for NaN and a select. Left to the rest is every type it has no vector
-// of.
+// of. It also limits a size, |a|, in one instruction.
 // A literal that is no NaN needs only one way round, literal first, so that the other operand's NaN
 // comes through; where it is the zero that should win over the other zero, adding +0 sees to that
 // for max.
@@ -40,22 +40,33 @@ both_ways(struct emitter *e, bool max, uint8_t dtype, uint32_t lanes, const char
     return emit_op(e, "bitcast %s %s to %s", bits, r, type);
 }
 
+// What vrange does: the result's sign is its own, or cleared.
+enum range { RANGE_MIN = 4, RANGE_MAX = 5, RANGE_LEAST_SIZE = 10 };
+
 // NULL: the target has no such instruction for n lanes.
 static const char *
-by_range(struct emitter *e, bool max, uint8_t dtype, uint32_t lanes, const char *a, const char *b)
+range(struct emitter *e, enum range how, uint8_t dtype, uint32_t lanes, const char *a,
+      const char *b)
 {
     uint32_t bytes = lanes * dtype_size(dtype);
     const char *features = e->target->features;
     if ((bytes != 64 && bytes != 32 && bytes != 16) || !strstr(features, "+avx512dq") ||
         !strstr(features, "+avx512vl"))
         return NULL;
-    enum { MIN = 4, MAX = 5 }; // and the sign of the result
     const char *type = emit_type(e, dtype, lanes);
-    const char *r = emit_op(e, "call %s @llvm.x86.avx512.mask.range.p%s.%u(%s %s, %s %s, i32 %d, "
-                               "%s poison, i%u -1%s)",
-                            type, dtype == DT_f64 ? "d" : "s", 8 * bytes, type, a, type, b,
-                            max ? MAX : MIN, type, lanes < 8 ? 8 : lanes,
-                            bytes == 64 ? ", i32 4" : "");
+    return emit_op(e, "call %s @llvm.x86.avx512.mask.range.p%s.%u(%s %s, %s %s, i32 %d, %s poison, "
+                      "i%u -1%s)",
+                   type, dtype == DT_f64 ? "d" : "s", 8 * bytes, type, a, type, b, how, type,
+                   lanes < 8 ? 8 : lanes, bytes == 64 ? ", i32 4" : "");
+}
+
+static const char *
+by_range(struct emitter *e, bool max, uint8_t dtype, uint32_t lanes, const char *a, const char *b)
+{
+    const char *type = emit_type(e, dtype, lanes);
+    const char *r = range(e, max ? RANGE_MAX : RANGE_MIN, dtype, lanes, a, b);
+    if (!r)
+        return NULL;
     const char *odd = emit_op(e, "fcmp uno %s %s, %s", type, a, b);
     uint64_t nan = dtype == DT_f64 ? 0x7ff8000000000000u : 0x7fc00000u;
     return emit_op(e, "select <%u x i1> %s, %s %s, %s %s", lanes, odd, type,
@@ -73,4 +84,17 @@ emit_extreme(struct emitter *e, bool max, uint8_t dtype, uint32_t lanes, const c
     }
     const char *type = emit_type(e, dtype, lanes), *r = beyond(e, max, type, lanes, b, a);
     return c == 0 && max && !signbit(c) ? emit_op(e, "fadd %s %s, zeroinitializer", type, r) : r;
+}
+
+// where(|a| < literal, |a|, literal), with the literal also for NaN.
+const char *
+emit_size_within(struct emitter *e, const struct emit_scope *s, const struct inst *in)
+{
+    const struct inst *at = e->kernel.inst.at, *test = &at[in->a], *size = &at[in->b];
+    bool within = in->op == OP_where && dtype_is_float(in->dtype) && at[in->c].op == OP_literal &&
+                  test->op == OP_lt && test->a == in->b && test->b == in->c && size->op == OP_abs;
+    const char *a = s->value[size->a]; // unknown here where the size was hoisted
+    if (!within || !a || !(scalar_to_double(in->dtype, at[in->c].bits) >= 0))
+        return NULL;
+    return range(e, RANGE_LEAST_SIZE, in->dtype, s->lanes, a, s->value[in->c]);
 }

@@ -19,6 +19,10 @@ const char *emit_load(struct emitter *e, struct emit_scope *s, uint32_t inst);
 const char *emit_extreme(struct emitter *e, bool max, uint8_t dtype, uint32_t lanes, const char *a,
                          const char *b, const struct inst *literal);
 
+// A size with an upper limit, which the target has an instruction for; NULL: it has none, or the
+// instruction is another.
+const char *emit_size_within(struct emitter *e, const struct emit_scope *s, const struct inst *in);
+
 // OP_lookup, and the constants that those of this kernel need.
 const char *emit_lookup(struct emitter *e, uint32_t name, uint32_t lanes, const char *index);
 void emit_tables(struct emitter *e);

@@ -224,9 +224,11 @@ compute(struct emitter *e, struct emit_scope *s, uint32_t i)
         CHECK(in->op != OP_result, "the class has not given the result of an accumulator");
         if (emit_divides_by_shared(e, s, in))
             return emit_divide_by_shared(e, s->lanes, a, b);
-        const char *extreme = compute_extreme(e, s, in);
-        if (extreme)
-            return extreme;
+        const char *special = compute_extreme(e, s, in);
+        if (!special)
+            special = emit_size_within(e, s, in);
+        if (special)
+            return special;
         return emit_row(e, in->op, in->op == OP_where ? in->dtype : from, s->lanes, a, b, c);
     }
 }
