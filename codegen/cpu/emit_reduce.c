@@ -76,18 +76,47 @@ emit_acc_join(struct emitter *e, const struct acc *a, uint32_t lanes, struct emi
                         older.index)};
 }
 
+// Of the first `part` of n lanes the upper half, in the place of the lower.
+static const char *
+lowered(struct emitter *e, uint8_t dtype, uint32_t n, uint32_t part, const char *v)
+{
+    struct str lanes = {0};
+    for (uint32_t i = 0; i < n; i++)
+        if (i < part / 2)
+            str_printf(&lanes, "%si32 %u", i ? ", " : "", part / 2 + i);
+        else
+            str_add(&lanes, ", i32 poison");
+    const char *type = emit_type(e, dtype, n);
+    const char *r = emit_op(e, "shufflevector %s %s, %s poison, <%u x i32> <%s>", type, v, type, n,
+                            str_text(&lanes));
+    str_free(&lanes);
+    return r;
+}
+
+// Vectors are halved down to one register of 16 bytes. From there on whole registers are joined, of
+// which only the lower lanes count: shorter vectors are what LLVM has most work with.
 struct emit_acc
 emit_acc_join_lanes(struct emitter *e, const struct acc *a, uint32_t lanes, struct emit_acc v)
 {
-    for (uint32_t n = lanes / 2; n >= 1; n /= 2) {
-        struct emit_acc low = {.value = emit_extract(e, a->dtype, v.value, 2 * n, 0, n)};
-        struct emit_acc high = {.value = emit_extract(e, a->dtype, v.value, 2 * n, n, n)};
+    uint32_t least = dtype_size(a->dtype) == 8 ? 2 : 4, n = lanes;
+    for (; n > least; n /= 2) {
+        struct emit_acc low = {.value = emit_extract(e, a->dtype, v.value, n, 0, n / 2)};
+        struct emit_acc high = {.value = emit_extract(e, a->dtype, v.value, n, n / 2, n / 2)};
         if (v.index) {
-            low.index = emit_extract(e, DT_i64, v.index, 2 * n, 0, n);
-            high.index = emit_extract(e, DT_i64, v.index, 2 * n, n, n);
+            low.index = emit_extract(e, DT_i64, v.index, n, 0, n / 2);
+            high.index = emit_extract(e, DT_i64, v.index, n, n / 2, n / 2);
         }
-        v = emit_acc_join(e, a, n, low, high);
+        v = emit_acc_join(e, a, n / 2, low, high);
     }
+    for (uint32_t part = n; part > 1; part /= 2) {
+        struct emit_acc high = {.value = lowered(e, a->dtype, n, part, v.value)};
+        if (v.index)
+            high.index = lowered(e, DT_i64, n, part, v.index);
+        v = emit_acc_join(e, a, n, v, high);
+    }
+    v.value = emit_extract(e, a->dtype, v.value, n, 0, 1);
+    if (v.index)
+        v.index = emit_extract(e, DT_i64, v.index, n, 0, 1);
     return v;
 }
 
