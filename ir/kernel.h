@@ -177,7 +177,8 @@ struct schedule {
     uint8_t overlap;    // row: bit s: stage s runs in one loop with such stages of other rows
     uint8_t edge[2];    // contract: rows and vectors of the last register tiles, 0: as all others;
                         // column, lane by lane: 1: some chains have not `unroll` rows; rows of a
-                        // chain taken in one go, 0: all
+                        // chain taken in one go, 0: all; row: [0] rows whose last stage goes
+                        // through the columns together, 0: one
     uint16_t tile[3];   // column: strip width, rows if few, lanes a pass if lane by lane (1 ... 16);
                         // contract: mc, nc, kc; pointwise transposed: tile
     int64_t chunk;      // elements of the vector axis per task unit (a multiple of vec); column, lane

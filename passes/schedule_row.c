@@ -20,6 +20,7 @@ enum {
     MAX_BLOCKS = 64,         // of a row that code is specialised for
     MAX_UNROLLED = 220,      // weight of an unrolled row
     MAX_AHEAD = 256 << 10,   // bytes of a row that is fetched ahead
+    GROUP_ROWS = 8,          // rows whose last stage goes through the columns together
     OVERLAP_COST = 12,       // least cost of the dearest of three stages that share a loop
     KEEP_COST = 6,           // least cost of a value worth keeping
     GATHER_COST = 8,         // a load whose lanes are not neighbours
@@ -250,6 +251,41 @@ choose_overlap(const struct kernel *k, struct schedule *s)
         s->overlap = (uint8_t)overlap;
 }
 
+// ---- the last stage of several rows at once (codegen/cpu/row_pieces.c)
+
+// Bytes of what all rows share that is loaded with a row.
+static int64_t
+shared_row_bytes(const struct kernel *k)
+{
+    int64_t bytes = 0;
+    for (uint32_t i = 1; i < k->inst.n; i++) {
+        const struct inst *in = &k->inst.at[i];
+        if (in->op != OP_load || in->level != LEVEL_ELEM)
+            continue;
+        bool moves = false;
+        for (uint32_t a = 0; a + k->nred < k->naxis; a++)
+            moves |= k->access.at[in->aux].stride[a] != 0;
+        bytes += moves ? 0 : dtype_size(in->dtype) * kernel_points(k, AXIS_R);
+    }
+    return bytes;
+}
+
+// Three light stages, each of which asks for a part of what comes next (codegen/cpu/stage.c), where
+// a row and what all rows share fill the first-level cache: layer_norm in rows of 4096 with weight
+// and bias. Two groups lie in the second-level cache.
+static void
+choose_group(const struct kernel *k, const struct target *t, struct schedule *s)
+{
+    int64_t shared = shared_row_bytes(k), row = row_bytes(k) - shared;
+    bool light = k->nstage == 3 && k->nred == 1 && s->tile[ROW_TILE_EXTENT] & ROW_NO_REST;
+    if (!light || !s->streaming_store || s->overlap || s->scratch_bytes || !shared)
+        return;
+    if (shared + row <= t->l1 * 3 / 4 || t->vec_bytes < 64)
+        return;
+    int64_t rows = min64(GROUP_ROWS, t->l2 / 8 / max64(row, 1));
+    s->edge[0] = (uint8_t)(rows > 1 ? rows : 0);
+}
+
 bool
 schedule_row(const struct kernel *k, const struct target *t, struct schedule *s, uint8_t *why)
 {
@@ -287,6 +323,8 @@ schedule_row(const struct kernel *k, const struct target *t, struct schedule *s,
         s->prefetch = row_bytes(k) <= t->l1 / 2 ? 1 : 2;
         if (bytes > shared)
             choose_overlap(k, s);
+        if (bytes > 2 * shared)
+            choose_group(k, t, s);
     }
     return true;
 }

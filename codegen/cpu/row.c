@@ -20,6 +20,12 @@ row_bind(struct stages *st, struct emit_scope *row, const char *flat)
         emit_bind(row, a, EMIT_UNIFORM, index[a]);
 }
 
+uint8_t
+row_result_dtype(const struct acc *a)
+{
+    return acc_is_arg(a) ? DT_i64 : a->dtype;
+}
+
 static void
 take_results(struct stages *st, struct emit_scope *row, const struct emit_acc *p)
 {
@@ -121,6 +127,8 @@ cpu_row(struct emitter *e)
                               emit_add(e, st.n, emit_text(e, "-%u", (vectors - 1) * RED_LANES)));
     if (e->sched->overlap)
         row_overlap(&st);
+    else if (e->sched->edge[0])
+        row_pieces(&st);
     else
         row_by_row(&st, vectors, mask);
     if (e->sched->streaming_store)

@@ -31,12 +31,6 @@ oldest(const struct overlap *o, uint32_t acc)
     return o->delay[k->nstage - 1] - o->delay[k->acc.at[acc].stage];
 }
 
-static uint8_t
-result_dtype(const struct acc *a)
-{
-    return acc_is_arg(a) ? DT_i64 : a->dtype;
-}
-
 static void
 make_slots(struct overlap *o)
 {
@@ -45,15 +39,15 @@ make_slots(struct overlap *o)
     o->slot = arena_alloc(&e->mem, (k->acc.n + 1) * sizeof *o->slot);
     for (uint32_t i = 0; i < k->acc.n; i++)
         for (uint32_t age = 0; k->acc.at[i].scope == OVER_R && age <= oldest(o, i); age++)
-            o->slot[i][age] = emit_entry_op(e, "alloca %s, align 16",
-                                            emit_memory_type(e, result_dtype(&k->acc.at[i]), 1));
+            o->slot[i][age] = emit_entry_op(
+                e, "alloca %s, align 16", emit_memory_type(e, row_result_dtype(&k->acc.at[i]), 1));
 }
 
 static const char *
 read_slot(struct overlap *o, uint32_t acc, uint32_t age)
 {
     struct emitter *e = o->merge.st->e;
-    uint8_t dtype = result_dtype(&e->kernel.acc.at[acc]);
+    uint8_t dtype = row_result_dtype(&e->kernel.acc.at[acc]);
     return emit_load_raw(e, dtype, 1, o->slot[acc][age], NULL, 1);
 }
 
@@ -61,7 +55,7 @@ static void
 write_slot(struct overlap *o, uint32_t acc, uint32_t age, const char *v)
 {
     struct emitter *e = o->merge.st->e;
-    uint8_t dtype = result_dtype(&e->kernel.acc.at[acc]);
+    uint8_t dtype = row_result_dtype(&e->kernel.acc.at[acc]);
     emit_store_raw(e, dtype, 1, o->slot[acc][age], v, NULL, 1);
 }
 

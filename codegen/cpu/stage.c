@@ -197,8 +197,8 @@ sinks(struct stages *st, struct emit_scope *s, const struct emit_acc *in, struct
 }
 
 // Memory is idle while a row's later stages work from the caches, and hardware does not see the
-// next row coming: the stage that computes most asks for what the first one will load then (or for
-// what lies `further` elements on).
+// next row (or group of rows) coming: the stage that computes most asks for what the first one will
+// load then (or for what lies `further` elements on).
 static void
 prefetch_next_row(struct stages *st, struct emit_scope *s, const char *further)
 {
@@ -209,7 +209,8 @@ prefetch_next_row(struct stages *st, struct emit_scope *s, const char *further)
         if (in->op != OP_load || in->stage || in->level != LEVEL_ELEM || in->a)
             continue;
         const struct access *x = &k->access.at[in->aux];
-        int64_t row = x->stride[st->np - 1] * dtype_size(x->dtype);
+        int64_t rows = e->sched->edge[0] ? e->sched->edge[0] : 1;
+        int64_t row = rows * x->stride[st->np - 1] * dtype_size(x->dtype);
         if (!row || x->stride[k->naxis - 1] != 1)
             continue;
         const char *there = emit_ptr(e, emit_address(e, s, in->aux), emit_num(e, row), "i8");

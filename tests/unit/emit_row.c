@@ -450,6 +450,52 @@ Test(emit_row, overlapping_rows)
         }
 }
 
+// The last stage of a group of rows, piece by piece of their columns: from fewer rows than a group to
+// several groups and a rest, rows of whole pieces and not, streaming and not.
+static void
+in_groups(struct schedule *s)
+{
+    streaming(s);
+    memset(s->keep, 0, sizeof s->keep);
+    s->prefetch = 2;
+    s->edge[0] = 3;
+}
+
+Test(emit_row, groups_of_rows)
+{
+    static const int64_t n[] = {16, 100, 128, 1024, 1100, 2048};
+    for (int i = 0; i < 6; i++)
+        for (int64_t rows = 1; rows <= 8; rows += 1 + i % 2) {
+            int64_t apart = rows % 2 ? (n[i] + 31) / 32 * 32 : n[i] + 1;
+            struct kernel k;
+            norm(&k, (struct rows){rows, n[i], apart});
+            check(&k, "norm", (struct setup){.class = schedule_row, .edit = in_groups});
+            deviations(&k, (struct rows){rows, n[i], apart});
+            check(&k, "deviations", (struct setup){.class = schedule_row, .edit = in_groups});
+        }
+}
+
+// Rows are taken together where one does not fit the first-level cache with what all share.
+Test(emit_row, which_rows_go_together)
+{
+    static const struct {
+        int64_t rows, n;
+        uint8_t group;
+    } cases[] = {{32768, 4096, 8}, {8192, 16384, 2}, {131072, 1024, 0}, {64, 4096, 0},
+                 {32768, 4100, 0}};
+    for (uint32_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct kernel k;
+        struct schedule s;
+        struct target t = {.units = 2, .vec_bytes = 64, .l1 = 48 << 10, .l2 = 2 << 20,
+                           .llc = (int64_t)260 << 20};
+        uint8_t why = 0;
+        norm(&k, (struct rows){cases[i].rows, cases[i].n, cases[i].n});
+        cr_assert(schedule_row(&k, &t, &s, &why));
+        cr_expect_eq(s.edge[0], cases[i].group, "case %u: %u rows", i, s.edge[0]);
+        kernel_free_body(&k);
+    }
+}
+
 Test(emit_row, narrow_vectors)
 {
     static const int64_t n[] = {7, 100, 1100};
