@@ -358,39 +358,57 @@ finish_vector(struct contract *c, struct emit_scope *column, const char *row, co
     ask_for_next(c, column, row);
 }
 
+// All rows of n vectors of columns, from the tile's vector number `vector` on, an operand.
 static void
-epilogue(struct contract *c, struct unit *u, const struct spot *s, bool whole)
+finish_columns(struct contract *c, struct unit *u, const struct spot *s, uint32_t n,
+               const char *vector, bool whole)
 {
     struct emitter *e = c->e;
     const struct contract_tile *t = &c->tile;
-    const char *row = s->row, *column = s->column;
-    uint32_t n = vectors_at_once(c);
     struct emit_scope at[MAX_TILE_VECS];
-    struct emit_loop vectors, rows;
-    const char *end = emit_add(e, row, emit_text(e, "%u", t->rows));
+    struct emit_loop rows;
+    const char *end = emit_add(e, s->row, emit_text(e, "%u", t->rows));
     end = emit_min(e, end, u->m1);
-    emit_loop_open(e, &vectors, "0", emit_text(e, "%u", t->vecs), emit_text(e, "%u", n));
-    emit_loop_body(e, &vectors);
-    const char *first = emit_mul(e, vectors.index, emit_text(e, "%u", t->lanes));
-    open_columns(c, u, at, n, emit_add(e, column, first), whole);
-    emit_loop_open(e, &rows, row, end, "1");
+    const char *first = emit_mul(e, vector, emit_text(e, "%u", t->lanes));
+    open_columns(c, u, at, n, emit_add(e, s->column, first), whole);
+    emit_loop_open(e, &rows, s->row, end, "1");
     emit_loop_body(e, &rows);
-    const char *down = emit_op(e, "sub i64 %s, %s", rows.index, row);
+    const char *down = emit_op(e, "sub i64 %s, %s", rows.index, s->row);
     const char *in = emit_mul(e, down, emit_text(e, "%u", t->vecs));
-    in = emit_add(e, in, vectors.index);
+    in = emit_add(e, in, vector);
     for (uint32_t v = 0; v < n; v++)
         finish_vector(c, &at[v], rows.index,
                       emit_ptr(e, s->acc, emit_add(e, in, emit_text(e, "%u", v)), t->vec));
     emit_loop_close(e, &rows, NULL);
+}
+
+static void
+epilogue(struct contract *c, struct unit *u, const struct spot *s, bool whole)
+{
+    struct emitter *e = c->e;
+    uint32_t n = vectors_at_once(c), all = c->tile.vecs;
+    if (n == all) {
+        finish_columns(c, u, s, n, "0", whole);
+        return;
+    }
+    struct emit_loop vectors;
+    emit_loop_open(e, &vectors, "0", emit_text(e, "%u", all), emit_text(e, "%u", n));
+    emit_loop_body(e, &vectors);
+    finish_columns(c, u, s, n, vectors.index, whole);
     emit_loop_close(e, &vectors, NULL);
 }
 
-// Tiles that are whole, nearly all, have no masks.
+// Tiles that are whole, nearly all, have no masks. Where masks cost nothing, in registers of their
+// own, all tiles have them: the text of the epilogue is there once.
 static void
 finish_tile(struct contract *c, struct unit *u, const struct spot *s)
 {
     struct emitter *e = c->e;
     const struct contract_tile *t = &c->tile;
+    if (t->by_hand && t->edge_vecs && e->target->vec_bytes >= 64) {
+        epilogue(c, u, s, false);
+        return;
+    }
     if (!t->by_hand || !t->edge_vecs) {
         epilogue(c, u, s, t->by_hand);
         return;
