@@ -8,6 +8,7 @@
 // of the free axis are masked, or repeat the last point; both are in bounds, and what they give is
 // never stored in the end.
 #include "codegen/cpu/contract.h"
+#include "codegen/cpu/emit_parts.h"
 
 #include "ir/base/check.h"
 
@@ -15,104 +16,6 @@
 
 // PREFETCH: bytes ahead along k; PREFETCH_STEPS: steps of k ahead where the rows of k lie apart.
 enum { MAX_LANES = 64, MAX_VECS = 32, PREFETCH = 256, PREFETCH_STEPS = 8 };
-
-// ---- transposition
-//
-// lanes rows of lanes elements. Within each 128-bit block by unpacking, then whole blocks among
-// rows: every step is one shuffle of two registers with an immediate on x86.
-struct transpose {
-    struct emitter *e;
-    const struct contract_tile *t;
-    const char *v[MAX_LANES];
-};
-
-// A shuffle of x and y; index i of the result is index[i] of x ++ y.
-static const char *
-shuffle(const struct transpose *s, const char *x, const char *y, const uint32_t *index)
-{
-    struct str mask = {0};
-    for (uint32_t i = 0; i < s->t->lanes; i++)
-        str_printf(&mask, "%si32 %u", i ? ", " : "", index[i]);
-    const char *r = emit_op(s->e, "shufflevector %s %s, %s %s, <%u x i32> <%s>", s->t->vec, x,
-                            s->t->vec, y, s->t->lanes, str_text(&mask));
-    str_free(&mask);
-    return r;
-}
-
-// Interleaves the low (high) halves of each 128-bit block of x and y in units of `unit` elements.
-static const char *
-unpack(const struct transpose *s, const char *x, const char *y, uint32_t unit, bool high)
-{
-    uint32_t index[MAX_LANES], block = 16 / s->t->size;
-    for (uint32_t i = 0; i < s->t->lanes; i++) {
-        uint32_t in = i % block, pair = in / (2 * unit);
-        uint32_t from = i - in + (high ? block / 2 : 0) + pair * unit + in % unit;
-        index[i] = from + (in / unit % 2 ? s->t->lanes : 0);
-    }
-    return shuffle(s, x, y, index);
-}
-
-// Four blocks picked from x ++ y.
-static const char *
-blocks(const struct transpose *s, const char *x, const char *y, const uint32_t *pick)
-{
-    uint32_t index[MAX_LANES], block = 16 / s->t->size;
-    for (uint32_t i = 0; i < s->t->lanes; i++)
-        index[i] = pick[i / block] * block + i % block;
-    return shuffle(s, x, y, index);
-}
-
-// Rows r .. r + block - 1: afterwards row r + j holds, in block b, their column b * block + j.
-// Vectors stand for so many columns each of so many rows, at first all of one. Two groups of rows
-// side by side become one: the low and the high halves of their vectors, interleaved, stand for
-// half as many columns of twice as many rows.
-static void
-transpose_in_blocks(struct transpose *s, uint32_t r)
-{
-    uint32_t block = 16 / s->t->size;
-    for (uint32_t rows = 1; rows < block; rows *= 2)
-        for (uint32_t g = r; g < r + block; g += 2 * rows) {
-            const char *merged[MAX_LANES];
-            for (uint32_t c = 0; c < rows; c++) {
-                merged[2 * c] = unpack(s, s->v[g + c], s->v[g + rows + c], rows, false);
-                merged[2 * c + 1] = unpack(s, s->v[g + c], s->v[g + rows + c], rows, true);
-            }
-            memcpy(s->v + g, merged, 2 * rows * sizeof *merged);
-        }
-}
-
-// Rows j, j + block, …: whole blocks are transposed among them.
-static void
-transpose_blocks(struct transpose *s, uint32_t j)
-{
-    static const uint32_t low[4] = {0, 1, 4, 5}, high[4] = {2, 3, 6, 7};
-    static const uint32_t even[4] = {0, 2, 4, 6}, odd[4] = {1, 3, 5, 7};
-    static const uint32_t first[2] = {0, 2}, second[2] = {1, 3};
-    uint32_t block = 16 / s->t->size, n = s->t->lanes / block;
-    const char **v = s->v + j;
-    if (n == 2) {
-        const char *x = blocks(s, v[0], v[block], first), *y = blocks(s, v[0], v[block], second);
-        v[0] = x, v[block] = y;
-        return;
-    }
-    if (n < 4)
-        return;
-    const char *ab0 = blocks(s, v[0], v[block], low), *ab1 = blocks(s, v[0], v[block], high);
-    const char *cd0 = blocks(s, v[2 * block], v[3 * block], low);
-    const char *cd1 = blocks(s, v[2 * block], v[3 * block], high);
-    v[0] = blocks(s, ab0, cd0, even), v[block] = blocks(s, ab0, cd0, odd);
-    v[2 * block] = blocks(s, ab1, cd1, even), v[3 * block] = blocks(s, ab1, cd1, odd);
-}
-
-static void
-transpose(struct transpose *s)
-{
-    uint32_t block = 16 / s->t->size;
-    for (uint32_t r = 0; r < s->t->lanes; r += block)
-        transpose_in_blocks(s, r);
-    for (uint32_t j = 0; j < block; j++)
-        transpose_blocks(s, j);
-}
 
 // ---- the two ways
 
@@ -212,26 +115,23 @@ pack_along(struct emitter *e, struct emit_scope *up, const struct contract_tile 
     emit_loop_close(e, &l, NULL);
 }
 
+// Lanes points of the free axis, from first + point on, an operand.
 static void
-pack_transposed(struct emitter *e, struct emit_scope *up, const struct contract_tile *t,
-                const struct contract_pack *p, uint32_t access)
+pack_rows(struct emitter *e, struct emit_scope *up, const struct contract_tile *t,
+          const struct contract_pack *p, uint32_t access, const char *point)
 {
-    uint8_t dtype = e->kernel.inst.at[p->inst].dtype;
     uint32_t used = p->used < t->lanes ? p->used : t->lanes;
     struct emit_scope row[MAX_LANES];
-    struct transpose s = {.e = e, .t = t};
-    struct emit_loop group, l;
-    const char *width = emit_text(e, "%u", p->width), *lanes = emit_text(e, "%u", t->lanes);
-    const char *last = emit_op(e, "sub i64 %s, 1", p->end);
-    emit_loop_open(e, &group, "0", emit_text(e, "%u", p->used), lanes);
-    emit_loop_body(e, &group);
+    const char *v[MAX_LANES];
+    struct emit_loop l;
+    const char *last = emit_op(e, "sub i64 %s, 1", p->end), *first = emit_add(e, p->first, point);
     for (uint32_t r = 0; r < used; r++) {
         row[r] = emit_scope(e, up, t->lanes);
-        const char *at = emit_add(e, emit_add(e, p->first, group.index), emit_text(e, "%u", r));
+        const char *at = emit_add(e, first, emit_text(e, "%u", r));
         emit_bind(&row[r], p->free_axis, EMIT_UNIFORM, emit_min(e, at, last));
         emit_hoist(e, &row[r], &p->inst, 1);
     }
-    emit_loop_open(e, &l, "0", p->steps, lanes);
+    emit_loop_open(e, &l, "0", p->steps, emit_text(e, "%u", t->lanes));
     emit_loop_body(e, &l);
     const char *mask = emit_tail_mask(e, t->lanes, emit_op(e, "sub i64 %s, %s", p->steps, l.index));
     for (uint32_t r = 0; r < used; r++) {
@@ -239,17 +139,32 @@ pack_transposed(struct emitter *e, struct emit_scope *up, const struct contract_
         emit_bind(&in, p->k_axis, EMIT_LANES, emit_add(e, p->k, l.index));
         in.mask = mask;
         prefetch(e, &in, access, emit_text(e, "%d", PREFETCH));
-        s.v[r] = emit_value(e, &in, p->inst);
+        v[r] = emit_value(e, &in, p->inst);
     }
     for (uint32_t r = used; r < t->lanes; r++)
-        s.v[r] = "poison";
-    transpose(&s);
-    for (uint32_t i = 0; i < t->lanes; i++) {
-        const char *step = emit_add(e, l.index, emit_text(e, "%u", i));
-        const char *to = panel(e, t, p, emit_add(e, emit_mul(e, step, width), group.index));
-        emit_store_raw(e, dtype, t->lanes, to, s.v[i], NULL, store_alignment(t, p, t->lanes));
-    }
+        v[r] = "poison";
+    const char *type = emit_transpose(e, v, t->lanes, t->size, t->type);
+    const char *to = emit_mul(e, l.index, emit_text(e, "%u", p->width));
+    to = panel(e, t, p, emit_add(e, to, point));
+    for (uint32_t i = 0; i < t->lanes; i++)
+        emit_line(e, "store %s %s, ptr %s, align %u", type, v[i],
+                  emit_ptr(e, to, emit_text(e, "%u", i * p->width), t->type),
+                  store_alignment(t, p, t->lanes));
     emit_loop_close(e, &l, NULL);
+}
+
+static void
+pack_transposed(struct emitter *e, struct emit_scope *up, const struct contract_tile *t,
+                const struct contract_pack *p, uint32_t access)
+{
+    if (p->used <= t->lanes) {
+        pack_rows(e, up, t, p, access, "0");
+        return;
+    }
+    struct emit_loop group;
+    emit_loop_open(e, &group, "0", emit_text(e, "%u", p->used), emit_text(e, "%u", t->lanes));
+    emit_loop_body(e, &group);
+    pack_rows(e, up, t, p, access, group.index);
     emit_loop_close(e, &group, NULL);
 }
 

@@ -401,8 +401,9 @@ emit_loop_close(struct emitter *e, struct emit_loop *l, const char *const *next)
         emit_place(e, l->next);
     }
     const char *sum = emit_op(e, "add nsw i64 %s, %s", l->index, l->step);
-    // Empty assembly: LLVM no longer sees that the index grows by steps. Its loop strength reduction
-    // took a third of the time of compiling, to replace [base + index] by pointers that gain nothing.
+    // Empty assembly: LLVM no longer sees that the index grows by steps. Its loop strength
+    // reduction took a third of the time of compiling, to replace [base + index] by pointers that
+    // gain nothing.
     emit_line(e, "%s.next = call i64 asm \"\", \"=r,0\"(i64 %s)", l->index, sum);
     emit_jump(e, l->head);
     struct str phis = {0};

@@ -17,7 +17,7 @@
 // element. Then a unit goes tile by tile: such loads are transposed through registers, 16 x 16
 // elements at a time, into a tile in scratch memory which stays in the first- or second-level cache,
 // and the body reads it along the last axis.
-#include "codegen/cpu/emit.h"
+#include "codegen/cpu/emit_parts.h"
 #include "passes/schedule.h"
 
 #include <string.h>
@@ -532,32 +532,6 @@ read_tile(struct emitter *e, struct emit_scope *s, uint32_t inst, void *user)
                          dtype_size(dtype));
 }
 
-// Transposes n vectors of n lanes in place: at distance d, rows i and i + d exchange the blocks of
-// d lanes that lie on the wrong side of the diagonal.
-static void
-transpose_registers(struct emitter *e, const char **v, uint32_t n, const char *elem)
-{
-    for (uint32_t d = n / 2; d >= 1; d /= 2) {
-        struct str low = {0}, high = {0};
-        for (uint32_t i = 0; i < n; i++) {
-            const char *comma = i ? ", " : "";
-            str_printf(&low, "%si32 %u", comma, i & d ? n + i - d : i);
-            str_printf(&high, "%si32 %u", comma, i & d ? n + i : i + d);
-        }
-        for (uint32_t i = 0; i < n; i++) {
-            if (i & d)
-                continue;
-            const char *a = v[i], *b = v[i + d];
-            const char *pair = emit_text(e, "shufflevector <%u x %s> %s, <%u x %s> %s", n, elem, a,
-                                         n, elem, b);
-            v[i] = emit_op(e, "%s, <%u x i32> <%s>", pair, n, str_text(&low));
-            v[i + d] = emit_op(e, "%s, <%u x i32> <%s>", pair, n, str_text(&high));
-        }
-        str_free(&low);
-        str_free(&high);
-    }
-}
-
 // A square of a turned load: n vectors along memory, which start `stride` elements apart.
 struct square {
     const char *base, *stride, *elem;
@@ -639,11 +613,11 @@ fill_tile(struct emitter *e, struct emit_scope *unit, const struct turn *t, uint
     for (uint32_t j = 0; j < n; j++)
         all[j] = emit_op(e, "phi <%u x %s> [ %s, %%%s ], [ %s, %%%s ]", n, q.elem, all[j], inside,
                          some[j], edge);
-    transpose_registers(e, all, n, q.elem);
+    const char *type = emit_transpose(e, all, n, size, q.elem);
     const char *to = tile_address(e, t, inst, row, column);
     for (uint32_t j = 0; j < n; j++) {
         const char *p = emit_ptr(e, to, emit_text(e, "%lld", (long long)(j * t->apart)), q.elem);
-        emit_line(e, "store <%u x %s> %s, ptr %s, align %u", n, q.elem, all[j], p, q.size);
+        emit_line(e, "store %s %s, ptr %s, align %u", type, all[j], p, size);
     }
     emit_loop_close(e, &rows, NULL);
     emit_loop_close(e, &columns, NULL);
