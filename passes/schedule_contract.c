@@ -144,6 +144,16 @@ better_swapped(const struct problem *p)
     return p->N < p->lanes / 2 && p->M > p->N;
 }
 
+// Divides `extent` into equal parts of at most `most`, each a multiple of `unit`.
+static int64_t
+part(int64_t extent, int64_t most, int64_t unit)
+{
+    if (extent < 1)
+        return unit;
+    int64_t parts = ceil_div(extent, max64(most, unit));
+    return min64(round_up(ceil_div(extent, parts), unit), 65535 / unit * unit);
+}
+
 // ---- the register tile
 
 // Cycles of one step of k.
@@ -166,14 +176,26 @@ deep_panel(const struct problem *p, int64_t rows, int64_t vecs)
     return max64(ceil_div(max64(p->t->l1, 32 << 10), step), 64);
 }
 
-// Cycles around the loop over k of one tile: sums are fetched and put away for each panel.
+// Steps of k in a panel: all of them, if there are few more than fit.
+static int64_t
+steps_at_once(const struct problem *p, int64_t rows, int64_t vecs)
+{
+    int64_t deep = deep_panel(p, rows, vecs), most = deep * 3 / 2;
+    return part(p->K, p->K <= most ? most : deep, 1);
+}
+
+// Cycles around the loop over k of one tile: sums are fetched and put away for each panel. With
+// AVX-512 what it takes to begin and end the loop counts for more, as the panels are short.
 static double
-tile_rest(const struct problem *p, int64_t sums, int64_t vecs)
+tile_rest(const struct problem *p, int64_t rows, int64_t sums, int64_t vecs)
 {
     if (!p->by_hand)
         return 1.5 * (double)sums + 40;
-    int64_t panels = max64(ceil_div(p->K, deep_panel(p, 0, vecs) * 3 / 2), 1);
-    return (3 * (double)sums + 40) * (double)panels;
+    if (is_half_wide(p))
+        return (3 * (double)sums + 40) *
+               (double)max64(ceil_div(p->K, deep_panel(p, 0, vecs) * 3 / 2), 1);
+    int64_t panels = ceil_div(p->K, steps_at_once(p, rows, vecs));
+    return (3 * (double)sums + 100) * (double)max64(panels, 1);
 }
 
 // Cycles of all multiply-adds with a register tile.
@@ -189,7 +211,8 @@ tile_cycles(const struct problem *p, int64_t rows, int64_t vecs)
         for (int j = 0; j < 2; j++) {
             double tiles = (double)((i ? low > 0 : down) * (j ? narrow > 0 : across));
             double step = step_cycles(p, height[i], width[j]);
-            total += tiles * (step * (double)p->K + tile_rest(p, height[i] * width[j], vecs));
+            double rest = tile_rest(p, rows, height[i] * width[j], vecs);
+            total += tiles * (step * (double)p->K + rest);
         }
     return total;
 }
@@ -208,7 +231,7 @@ choose_tile(const struct problem *p, struct schedule *s)
             double cycles = tile_cycles(p, rows, vecs);
             // One tall product is divided into strips, which are equal only in whole tiles.
             if (p->by_hand && p->batch == 1 && p->M > 16 * rows && p->M % rows)
-                cycles *= 1.01;
+                cycles *= 1.02;
             if (cycles < best) {
                 best = cycles;
                 s->rows = (uint8_t)rows;
@@ -253,16 +276,6 @@ choose_packing_by_hand(const struct problem *p, struct schedule *s)
         s->pack |= COPY_B;
 }
 
-// Divides `extent` into equal parts of at most `most`, each a multiple of `unit`.
-static int64_t
-part(int64_t extent, int64_t most, int64_t unit)
-{
-    if (extent < 1)
-        return unit;
-    int64_t parts = ceil_div(extent, max64(most, unit));
-    return min64(round_up(ceil_div(extent, parts), unit), 65535 / unit * unit);
-}
-
 static int64_t
 count_units(const struct problem *p, int64_t mc, int64_t nc)
 {
@@ -293,9 +306,9 @@ smaller(int64_t extent, int64_t now, int64_t unit)
 }
 
 // Smaller units, the longer side first (with vectors of 256 bits only where no unit stays much
-// larger than if the other side were cut), until each thread has as many or all have several. One
-// large unit a thread would leave the others waiting for the core that is slowed down by something
-// else.
+// larger than if the other side were cut, with 512 while there is not one a thread), until each
+// thread has as many or all have several. One large unit a thread would leave the others waiting
+// for the core that is slowed down by something else.
 static void
 spread(const struct problem *p, const struct schedule *s, int64_t threads, int64_t *mc, int64_t *nc)
 {
@@ -309,7 +322,9 @@ spread(const struct problem *p, const struct schedule *s, int64_t threads, int64
         int64_t narrow = smaller(p->N, *nc, columns), low = smaller(p->M, *mc, s->rows);
         bool uneven = is_half_wide(p) && can_m &&
                       5 * narrow * min64(*mc, p->M) > 6 * low * min64(*nc, p->N);
-        if (can_n && ((*nc >= *mc && !computed && !uneven) || !can_m))
+        bool even = p->by_hand && !is_half_wide(p) && n < threads && !computed &&
+                    5 * low * min64(*nc, p->N) > 6 * narrow * min64(*mc, p->M);
+        if (can_n && ((*nc >= *mc && !computed && !uneven) || even || !can_m))
             *nc = narrow;
         else if (can_m)
             *mc = low;
@@ -367,8 +382,7 @@ size_blocks_by_hand(const struct problem *p, const struct schedule *s, int64_t *
 {
     int64_t columns = (int64_t)s->unroll * s->vec, l2 = max64(p->t->l2, 256 << 10);
     int64_t scratch = scratch_by_hand(p), half = is_half_wide(p) ? scratch : l2 / 2;
-    int64_t deep = deep_panel(p, s->rows, s->unroll);
-    *kc = part(p->K, p->K <= deep * 3 / 2 ? deep * 3 / 2 : deep, 1);
+    *kc = steps_at_once(p, s->rows, s->unroll);
     int64_t width = contract_layout(s, p->size, p->K).width;
     int64_t room = scratch - 4 * (int64_t)p->lanes * p->size * p->registers -
                    round_up(*kc, p->lanes) * columns * p->size;
