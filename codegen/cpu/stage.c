@@ -172,6 +172,49 @@ stage_width(const struct stages *st)
     return stage_weight(st) <= limit ? REDUCE_WIDE : 1;
 }
 
+static bool
+is_stored_here(const struct stages *st, const struct store *x)
+{
+    return x->level == LEVEL_ELEM && x->stage == st->stage;
+}
+
+static void
+store_with(struct stages *st, struct emit_scope *s, uint32_t flags)
+{
+    const struct kernel *k = &st->e->kernel;
+    for (uint32_t i = 0; i < k->store.n; i++)
+        if (is_stored_here(st, &k->store.at[i]))
+            emit_store(st->e, s, &k->store.at[i], flags);
+}
+
+// Stores that may stream if the row is aligned, which is known only when running, ask in each turn
+// of the loop: a second loop beside it would be text as long as the first.
+static void
+store_elements(struct stages *st, struct emit_scope *s, uint32_t flags)
+{
+    struct emitter *e = st->e;
+    const struct kernel *k = &e->kernel;
+    if (!flags || !st->aligned) {
+        store_with(st, s, flags);
+        return;
+    }
+    for (uint32_t i = 0; i < k->store.n; i++) {
+        if (!is_stored_here(st, &k->store.at[i]))
+            continue;
+        emit_value(e, s, k->store.at[i].value);
+        emit_address(e, s, k->store.at[i].access);
+    }
+    const char *yes = emit_label(e, "aligned"), *no = emit_label(e, "unaligned");
+    const char *end = emit_label(e, "stored");
+    emit_branch(e, st->aligned, yes, no);
+    emit_place(e, yes);
+    store_with(st, s, flags);
+    emit_jump(e, end);
+    emit_place(e, no);
+    store_with(st, s, 0);
+    emit_endif(e, end);
+}
+
 // All sinks of the stage at the vector in scope s.
 static void
 sinks(struct stages *st, struct emit_scope *s, const struct emit_acc *in, struct emit_acc *out,
@@ -189,11 +232,7 @@ sinks(struct stages *st, struct emit_scope *s, const struct emit_acc *in, struct
         if (st->kept_at[i] >= 0 && k->inst.at[i].stage == st->stage)
             emit_store_raw(e, k->inst.at[i].dtype, RED_LANES, scratch_at(st, i),
                            emit_value(e, s, i), NULL, 16);
-    for (uint32_t i = 0; i < k->store.n; i++) {
-        const struct store *x = &k->store.at[i];
-        if (x->level == LEVEL_ELEM && x->stage == st->stage)
-            emit_store(e, s, x, store_flags);
-    }
+    store_elements(st, s, store_flags);
 }
 
 // Memory is idle while a row's later stages work from the caches, and hardware does not see the
@@ -394,24 +433,6 @@ stages_aligned(struct stages *st, struct emit_scope *row, uint32_t stage, const 
     return emit_op(e, "icmp eq i64 %s, 0", emit_op(e, "and i64 %s, 127", bits));
 }
 
-// Streaming stores need aligned rows, which is known only when running.
-static void
-run_streaming(struct stages *st, const char *from, const char *to)
-{
-    struct emitter *e = st->e;
-    const char *aligned = stages_aligned(st, st->row, st->stage, from);
-    const char *yes = emit_label(e, "aligned"), *no = emit_label(e, "unaligned");
-    const char *end = emit_label(e, "stored");
-    emit_branch(e, aligned, yes, no);
-    emit_place(e, yes);
-    run_plain(st, from, to, EMIT_NONTEMPORAL);
-    emit_jump(e, end);
-    emit_place(e, no);
-    run_plain(st, from, to, 0);
-    emit_jump(e, end);
-    emit_place(e, end);
-}
-
 void
 stages_run(struct stages *st, struct emit_scope *row, uint32_t stage, const char *from,
            const char *to, struct emit_acc *out)
@@ -423,7 +444,9 @@ stages_run(struct stages *st, struct emit_scope *row, uint32_t stage, const char
         struct reduce_range range = {from, to, st->extent, st->blocks, stage_width(st)};
         reduce_loop(st->e, &st->set, &range, point, st, out);
     } else if (st->e->sched->streaming_store) {
-        run_streaming(st, from, to);
+        st->aligned = stages_aligned(st, row, stage, from);
+        run_plain(st, from, to, EMIT_NONTEMPORAL);
+        st->aligned = NULL;
     } else {
         run_plain(st, from, to, 0);
     }

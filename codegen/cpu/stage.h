@@ -14,6 +14,7 @@ struct stages {
     int64_t shared_base;     // bytes of shared memory before the values of accumulators over P
     uint32_t prefetch_stage; // row: 0: none
     bool spread;             // row: each of three stages asks for a part of the next row
+    const char *aligned;     // i1: the row may be streamed to; NULL: not known here
     uint32_t ahead;          // split: cache lines between a load and the request for what follows
     int64_t *kept_at;        // per instruction: where in scratch it is kept; -1: it is not
     // while a stage is written
