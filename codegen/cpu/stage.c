@@ -555,12 +555,36 @@ shared_at(struct stages *st, uint32_t acc, const char *index)
     return emit_ptr(e, base, index, emit_memory_type(e, k->acc.at[acc].dtype, 1));
 }
 
+// Computes what a stage needs of the row; each stage may have a row of its own.
+static void
+hoist_for_stage(struct stages *st, struct emit_scope *row, uint32_t stage)
+{
+    struct emitter *e = st->e;
+    const struct kernel *k = &e->kernel;
+    uint32_t n = 0;
+    uint32_t *inst =
+        arena_alloc(&e->mem, (k->acc.n + k->store.n + k->inst.n) * sizeof *inst);
+    for (uint32_t i = 0; i < k->acc.n; i++)
+        if (k->acc.at[i].stage == stage)
+            inst[n++] = k->acc.at[i].value;
+    for (uint32_t i = 1; i < k->inst.n; i++)
+        if (st->kept_at[i] >= 0 && k->inst.at[i].stage == stage)
+            inst[n++] = i;
+    for (uint32_t i = 0; i < k->store.n; i++)
+        if (k->store.at[i].stage == stage)
+            inst[n++] = k->store.at[i].value;
+    emit_hoist(e, row, inst, n);
+    for (uint32_t i = 0; i < k->store.n; i++)
+        if (k->store.at[i].stage == stage)
+            emit_address(e, row, k->store.at[i].access);
+}
+
 void
 stages_row(struct stages *st, struct emit_scope *row, uint32_t stage, const char *index)
 {
     struct emitter *e = st->e;
     const struct kernel *k = &e->kernel;
-    emit_hoist(e, row, NULL, UINT32_MAX);
+    hoist_for_stage(st, row, stage);
     for (uint32_t i = 0; i < k->store.n; i++) {
         const struct store *x = &k->store.at[i];
         if (x->level == LEVEL_ROW && x->stage == stage)
