@@ -15,7 +15,7 @@
 #include <string.h>
 
 // PREFETCH: bytes ahead along k; PREFETCH_STEPS: steps of k ahead where the rows of k lie apart.
-enum { MAX_LANES = 64, MAX_VECS = 32, PREFETCH = 256, PREFETCH_STEPS = 8 };
+enum { MAX_LANES = 64, MAX_VECS = 32, PREFETCH = 256, PREFETCH_STEPS = 8, LINE = 64 };
 
 // ---- the two ways
 
@@ -115,6 +115,14 @@ pack_along(struct emitter *e, struct emit_scope *up, const struct contract_tile 
     emit_loop_close(e, &l, NULL);
 }
 
+// Vectors of a line take up to 16 rows at once. Where these lie a power of two apart, all their
+// lines are of one set of the first-level cache, which holds but 12: what is asked for is used next.
+static uint32_t
+bytes_ahead(const struct contract_tile *t)
+{
+    return t->lanes * t->size == LINE ? LINE : PREFETCH;
+}
+
 // Lanes points of the free axis, from first + point on, an operand.
 static void
 pack_rows(struct emitter *e, struct emit_scope *up, const struct contract_tile *t,
@@ -138,7 +146,7 @@ pack_rows(struct emitter *e, struct emit_scope *up, const struct contract_tile *
         struct emit_scope in = emit_scope(e, &row[r], t->lanes);
         emit_bind(&in, p->k_axis, EMIT_LANES, emit_add(e, p->k, l.index));
         in.mask = mask;
-        prefetch(e, &in, access, emit_text(e, "%d", PREFETCH));
+        prefetch(e, &in, access, emit_text(e, "%u", bytes_ahead(t)));
         v[r] = emit_value(e, &in, p->inst);
     }
     for (uint32_t r = used; r < t->lanes; r++)

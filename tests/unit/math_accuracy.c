@@ -250,7 +250,7 @@ range_of_part(uint64_t *begin, uint64_t *end)
 // asks for them too.
 static const double hard_f32[] = {
     0x1.904fbcp-1, 0x1.67f0f8p-1, -0x1.765026p+2, 0x1.0113cap-3, 0x1.11a21ep-3, 0x1.aca316p+67,
-    0x1.7b9146p+37, -0x1.1abce6p+0, 0x1.019566p-126,
+    0x1.7b9146p+37, -0x1.1abce6p+0, 0x1.019566p-126, 0x1.054922p+1, 0x1.045a42p+1,
 };
 
 // Steps past the end are taken from the front of the range.
