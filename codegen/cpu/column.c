@@ -255,9 +255,8 @@ start_or(struct column *c, const struct acc *a, const char *first, struct emit_a
     return v;
 }
 
-// Asks for the elements `prefetch` rows on.
-static void
-prefetch_rows(struct column *c, struct emit_scope *s)
+void
+column_ask_ahead(struct column *c, struct emit_scope *s)
 {
     struct emitter *e = c->e;
     for (uint32_t i = 1; i < e->kernel.inst.n; i++) {
@@ -297,7 +296,7 @@ emit_elements(struct column *c, void *arg, const char *mask)
         s[u] = column_scope(c, &r->scope[u], mask);
         c->row = r->j[u];
         if (e->sched->prefetch && !mask)
-            prefetch_rows(c, &s[u]);
+            column_ask_ahead(c, &s[u]);
         for (uint32_t i = 0; i < c->nacc; i++)
             emit_value(e, &s[u], c->acc[i]->value);
         for (uint32_t i = 0; i < k->store.n; i++)

@@ -71,6 +71,8 @@ void column_stage(struct column *c, uint32_t stage);
 typedef void along_strip(struct column *c, void *arg, const char *mask);
 void column_each(struct column *c, along_strip *f, void *arg);
 struct emit_scope column_scope(struct column *c, struct emit_scope *up, const char *mask);
+// Asks for what the loads at s read `prefetch` rows on.
+void column_ask_ahead(struct column *c, struct emit_scope *s);
 // All stages of a strip of at most 16 rows.
 void column_few(struct column *c);
 // The functions of a kernel whose lanes are taken one after the other.

@@ -191,6 +191,8 @@ add_row(struct lanes *s, struct emit_scope *row, const char *j, uint32_t n, cons
         c->global = emit_add(e, first, emit_text(e, "%u", w * c->vec));
         c->local = emit_add(e, local, emit_text(e, "%u", w * c->vec));
         struct emit_scope at = column_scope(c, row, mask);
+        if (e->sched->prefetch && !mask)
+            column_ask_ahead(c, &at);
         for (uint32_t i = 0; i < c->nacc; i++) {
             const struct acc *a = c->acc[i];
             struct emit_acc *to = &v[w * c->nacc + i];

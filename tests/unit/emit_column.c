@@ -191,6 +191,7 @@ run_way(struct kernel *k, const struct way *w, const struct run_options *o)
     s.unroll = w->loops ? 0 : s.unroll;
     s.edge[0] |= w->loops;
     s.edge[1] = s.unroll == RED_STEPS ? w->run : 0;
+    s.prefetch = w->run == 1 ? 16 : w->run == 2 ? 240 : 0;
     s.scratch_bytes = 4 << 20;
     s.units = w->parts ? n * (RED_LANES / w->lanes) * parts : n;
     s.shared_scratch_bytes = w->parts ? s.units * w->lanes * w->strip * 64 : 0;
@@ -305,6 +306,24 @@ Test(emit_column, few_rows_go_in_order_unless_narrow)
     cr_expect(!goes_lane_by_lane(16, 128, 48 << 10)); // column_few.c
 }
 
+// Beyond all caches rows are read one by one and asked for ahead, unless the hardware does that, or
+// chains would not stay in the first-level cache.
+Test(emit_column, rows_are_asked_for_ahead_beyond_the_caches)
+{
+    for (int way = 0; way < 4; way++) {
+        struct kernel k;
+        struct target t = {.kind = DEVICE_CPU, .units = 2, .l1 = 48 << 10, .l2 = 2 << 20,
+                           .llc = 32 << 20, .vec_bytes = way == 1 ? 32 : 64};
+        strcpy(t.arch, way == 1 ? "znver3" : "sapphirerapids");
+        make_sum(&k, 1, way == 2 ? 1 << 11 : 1 << 14, way == 3 ? 6144 : 1024, DT_f32);
+        struct schedule s = scheduled(&k, &t);
+        kernel_free_body(&k);
+        cr_assert(s.tile[2] && s.unroll == RED_STEPS, "lane by lane, chains written out");
+        cr_expect_eq(s.prefetch, way ? 0 : 2 * RED_LANES, "way %d: 8 KiB of rows of 4 KiB", way);
+        cr_expect_eq(s.edge[1], way ? 2 : 1, "way %d: %u, strip %u", way, s.edge[1], s.tile[0]);
+    }
+}
+
 // The schedule's own choice where it takes lanes apart: sizes beyond caches that are very small.
 Test(emit_column, lanes_as_scheduled)
 {
@@ -318,6 +337,7 @@ Test(emit_column, lanes_as_scheduled)
                 struct target t = host_target();
                 t.units = threads;
                 t.l2 = 16 << 10;
+                t.llc = i % 2 ? 64 << 10 : t.llc;
                 struct kernel k;
                 make_sum(&k, 1, rows[i], columns[j], (i + j) % 4 ? DT_f32 : DT_i16);
                 char what[80];
