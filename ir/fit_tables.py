@@ -9,9 +9,9 @@ last place, by Lawson's weights. The first interval has center 0, so that what i
 Entries stand where y's bits, shifted right, lead modulo 16.
 
 f32, gates(): gelu(x) = max(x, 0) - u P(u), u = |x|. Each piece but the first is centred on a
-multiple of 1 / scale. Far from 0 rounding counts, so several degrees are tried, and polynomials whose terms are
-kept small at the cost of the fit (damping); what is best as it is evaluated is taken. From `edge` on
-P is 0, whose sign keeps that of x.
+multiple of 1 / scale. Far from 0 rounding counts, so several degrees are tried, and polynomials
+whose terms are kept small at the cost of the fit (damping); what is best as it is evaluated is
+taken. From `edge` on P is 0, whose sign keeps that of x.
 
 f64, erf: erf(n h) and its derivative, with h such that for the least n, where rounding errors of
 the table count most, both are doubles, almost.

@@ -116,7 +116,7 @@ pack_along(struct emitter *e, struct emit_scope *up, const struct contract_tile 
 }
 
 // Vectors of a line take up to 16 rows at once. Where these lie a power of two apart, all their
-// lines are of one set of the first-level cache, which holds but 12: what is asked for is used next.
+// lines are of one set of the first-level cache, which holds 12: what is asked for is used next.
 static uint32_t
 bytes_ahead(const struct contract_tile *t)
 {
