@@ -16,6 +16,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 // ---- text
@@ -512,6 +513,28 @@ once(struct emitter *e, const char *fmt, ...)
     return &e->known.at[e->known.n - 1];
 }
 
+static bool
+is_number(const char *operand)
+{
+    return operand[0] != '%';
+}
+
+static const char *
+number_text(struct emitter *e, int64_t n)
+{
+    return emit_text(e, "%lld", (long long)n);
+}
+
+// The sum with a number that an operand is; NULL: this block has none.
+static const struct emit_known *
+sum_with_number(const struct emitter *e, const char *operand)
+{
+    for (uint32_t i = 0; i < e->known.n; i++)
+        if (e->known.at[i].by && e->known.at[i].name == operand)
+            return &e->known.at[i];
+    return NULL;
+}
+
 const char *
 emit_add(struct emitter *e, const char *a, const char *b)
 {
@@ -519,8 +542,10 @@ emit_add(struct emitter *e, const char *a, const char *b)
         return b;
     if (strcmp(b, "0") == 0)
         return a;
+    if (is_number(a) && is_number(b))
+        return number_text(e, atoll(a) + atoll(b));
     struct emit_known *sum = once(e, "add nsw i64 %s, %s", a, b);
-    if (b[0] != '%') {
+    if (is_number(b)) {
         sum->of = a;
         sum->by = b;
     }
@@ -534,7 +559,15 @@ emit_mul(struct emitter *e, const char *a, const char *b)
         return "0";
     if (strcmp(a, "1") == 0)
         return b;
-    return strcmp(b, "1") == 0 ? a : once(e, "mul nsw i64 %s, %s", a, b)->name;
+    if (strcmp(b, "1") == 0)
+        return a;
+    if (is_number(a) && is_number(b))
+        return number_text(e, atoll(a) * atoll(b));
+    const struct emit_known *sum = is_number(b) ? sum_with_number(e, a) : NULL;
+    if (!sum)
+        return once(e, "mul nsw i64 %s, %s", a, b)->name;
+    const char *by = number_text(e, atoll(sum->by) * atoll(b));
+    return emit_add(e, emit_mul(e, sum->of, b), by);
 }
 
 const char *
@@ -548,12 +581,10 @@ emit_ptr(struct emitter *e, const char *base, const char *index, const char *ele
 {
     if (strcmp(index, "0") == 0)
         return base;
-    const char *by = NULL;
-    for (uint32_t i = 0; i < e->known.n && !by; i++)
-        if (e->known.at[i].by && e->known.at[i].name == index) {
-            by = e->known.at[i].by;
-            index = e->known.at[i].of;
-        }
+    const struct emit_known *sum = sum_with_number(e, index);
+    const char *by = sum ? sum->by : NULL;
+    if (sum)
+        index = sum->of;
     base = once(e, "getelementptr %s, ptr %s, i64 %s", elem_type, base, index)->name;
     return by ? once(e, "getelementptr %s, ptr %s, i64 %s", elem_type, base, by)->name : base;
 }
