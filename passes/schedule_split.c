@@ -3,15 +3,15 @@
 // The row class gives a thread whole rows; where there are fewer rows than threads, R is divided
 // instead. That needs a second phase, so only bodies that do no more with the results than a little
 // work a row qualify; the others wait for all of R and are better served by one thread with its
-// caches. Parts are a power of two of reduction blocks, several a thread for balance, and not so
-// short that starting a thread costs more than it saves.
+// caches. Parts are a power of two of reduction blocks, many a thread, as in the end all wait for the
+// last one, and not so short that starting a thread costs more than it saves.
 #include "passes/plan.h"
 #include "passes/schedule.h"
 #include "passes/schedule_row.h"
 
 enum {
     MIN_PART_WORK = 1 << 16, // cost of the elements of a part, at least
-    PARTS_PER_THREAD = 4,
+    PARTS_PER_THREAD = 32, // and up to twice as many
 };
 
 int64_t
