@@ -58,9 +58,10 @@ compile(const struct options *o, const char *body, struct device *dev)
 {
     struct diag d = {0};
     char text[400];
-    snprintf(text, sizeof text, "graph @g(%%a: f32[%ld, %ld], %%b: f32[%ld, %ld], %%bias: f32[%ld], "
-             "%%r: f32[%ld, %ld]) {\n  %%c = matmul %%a, %%b\n  return %s\n}\n", o->m, o->k, o->k,
-             o->n, o->n, o->m, o->n, body);
+    snprintf(text, sizeof text,
+             "graph @g(%%a: f32[%ld, %ld], %%b: f32[%ld, %ld], %%bias: f32[%ld], "
+             "%%r: f32[%ld, %ld]) {\n  %%c = matmul %%a, %%b\n  return %s\n}\n",
+             o->m, o->k, o->k, o->n, o->n, o->m, o->n, body);
     struct graph *g = graph_parse(text, strlen(text), "bench", &d);
     CHECK(g, "%s", d.text);
     struct plan *p = plan_build(g, &dev->target, NULL, &d);

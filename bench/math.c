@@ -380,7 +380,8 @@ main(int argc, char **argv)
     argc -= 1 + narrow, argv += 1 + narrow; // names of functions are left
     for (int i = 0; i < argc; i++)
         if (!known(argv[i])) {
-            fprintf(stderr, "'%s' is no function here\nusage: math [--avx2] [FUNCTION…]\n", argv[i]);
+            fprintf(stderr, "'%s' is no function here\nusage: math [--avx2] [FUNCTION…]\n",
+                    argv[i]);
             return 2;
         }
     struct diag d = {0};

@@ -11,8 +11,8 @@
 //   void kernel(const struct kernel_args *args, int64_t begin, int64_t end, char *scratch);
 //
 // which runs task units begin <= u < end, one at least; units may run in any order and on any
-// thread. When schedule.finish_units > 0 it also defines `kernel_finish` with the same signature, to
-// be run over units 0 .. finish_units once all units of `kernel` are done.
+// thread. When schedule.finish_units > 0 it also defines `kernel_finish` with the same signature,
+// to be run over units 0 .. finish_units once all units of `kernel` are done.
 struct kernel_args {
     void *const *ptr;     // per kernel buffer: address of its element 0
     const int64_t *num;   // extents, strides, bases … in the order the emitter numbered them

@@ -30,7 +30,7 @@ static expand_rule *const rules[OP_COUNT] = {
     [OP_sigmoid] = expand_sigmoid,   [OP_tanh] = expand_tanh,
     [OP_erf] = expand_erf,           [OP_log] = expand_log,
     [OP_sin] = expand_sin,           [OP_cos] = expand_cos,
-    [OP_pow] = expand_pow,         [OP_gelu] = expand_gelu,
+    [OP_pow] = expand_pow,           [OP_gelu] = expand_gelu,
     [OP_gelu_tanh] = expand_gelu_tanh,
 };
 

@@ -8,8 +8,8 @@
 // Floats: NumPy's divmod. The remainder is C's exact fmod, moved to b's side; the quotient is
 // computed from it as (a - fmod) / b, which is within rounding of an integer, and snapped to that.
 //
-// x_rough_inverse: the bits of d subtracted from a constant are a guess of 1 / d's, some percent off
-// (the exponent is negated, the fraction bent straight). A step y (1 + e + e^2 + e^3) with
+// x_rough_inverse: the bits of d subtracted from a constant are a guess of 1 / d's, some percent
+// off (the exponent is negated, the fraction bent straight). A step y (1 + e + e^2 + e^3) with
 // e = 1 - d y raises the relative error to its fourth power, y (1 + e) to its second.
 #include "ir/expand_rules.h"
 

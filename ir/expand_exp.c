@@ -16,12 +16,13 @@
 //   expm1(r) = r + r^2 P(r)               f32: degree 5, 2^-28.1     f64: degree 10, 2^-61.6
 //
 // sigmoid(x) = 1 / (1 + exp(-x)); the sum is (2^n + 1) + (2^n expm1(r) + what 2^n + 1 loses).
-// Newton's steps are cheaper than a division (x_inverse). Denormal results are a rare operand again.
+// Newton's steps are cheaper than a division (x_inverse). Denormal results are a rare operand here
+// as well.
 //
-// tanh(x) = t / (t + 1) with t = expm1(2 |x|) / 2 = 2^n expm1(r) / 2 + (2^n - 1) / 2: no cancellation
-// near 0, and 1 where t + 1 rounds to t. The rest of the quotient is taken as t - q - t q: so what
-// the sum t + 1 loses is not lost, and for large t, where t - q rounds, t's own error does not count.
-// Nor does it matter there that n ln 2 is subtracted in one step only.
+// tanh(x) = t / (t + 1) with t = expm1(2 |x|) / 2 = 2^n expm1(r) / 2 + (2^n - 1) / 2: no
+// cancellation near 0, and 1 where t + 1 rounds to t. The rest of the quotient is taken as
+// t - q - t q: so what the sum t + 1 loses is not lost, and for large t, where t - q rounds, t's
+// own error does not count. Nor does it matter there that n ln 2 is subtracted in one step only.
 #include "ir/expand_rules.h"
 
 #include "ir/base/check.h"
@@ -79,8 +80,8 @@ format_of(const struct expander *x, val a)
     return &formats[t == DT_f64];
 }
 
-// times a = n ln 2 + times r, and 2^(n + shift) as a float, where magic contains shift and the bias.
-// bits: what is shifted to the exponent's place.
+// times a = n ln 2 + times r, and 2^(n + shift) as a float, where magic contains shift and the
+// bias. bits: what is shifted to the exponent's place.
 struct reduced {
     val r, n, bits, scale;
 };
@@ -125,8 +126,8 @@ exp_reduced(struct expander *x, const struct exp_format *f, val r, double times)
     return x_poly(x, r, c, f->nexp + 2);
 }
 
-// a / 2^half_scale_log2, a > 0, rounded into the denormals by adding to a number whose last place is
-// theirs. Multiplying would do, but many processors take a hundred times as long for it.
+// a / 2^half_scale_log2, a > 0, rounded into the denormals by adding to a number whose last place
+// is theirs. Multiplying would do, but many processors take a hundred times as long for it.
 static val
 scaled_down(struct expander *x, const struct exp_format *f, val a)
 {
@@ -224,7 +225,8 @@ expand_sigmoid(struct expander *x, val a, val b, val c)
 // scale * expm1(times r) / times + start, where start + scale r is exact where it cancels, so that
 // the sum is rounded but once there.
 static val
-expm1_from(struct expander *x, const struct exp_format *f, struct reduced v, double times, val start)
+expm1_from(struct expander *x, const struct exp_format *f, struct reduced v, double times,
+           val start)
 {
     double c[sizeof f->expm1_poly / sizeof *f->expm1_poly];
     for (uint32_t i = 0; i < f->nexpm1; i++)

@@ -110,8 +110,8 @@ of_negative(struct expander *x, const struct powers *p, val r)
     return x_where(x, x_and(x, finite, x_not(x, whole)), x_num(x, p->flt, (double)NAN), r);
 }
 
-// |result| where x is 0 or infinite or y infinite, given the result elsewhere; NaN, and where x is 1
-// or y is 0.
+// |result| where x is 0 or infinite or y infinite, given the result elsewhere; NaN, and where x is
+// 1 or y is 0.
 static val
 at_the_ends(struct expander *x, const struct powers *p, val elsewhere)
 {

@@ -165,9 +165,9 @@ val x_tanh32(struct expander *x, val a); // by a table
 // A rule per op that needs one; operands have the op's (promoted) dtype.
 typedef val expand_rule(struct expander *x, val a, val b, val c);
 expand_rule expand_sign, expand_rsqrt, expand_reciprocal, expand_isnan, expand_isinf,
-    expand_isfinite, expand_shl, expand_shr, expand_clamp, expand_copysign, expand_fma, expand_floordiv,
-    expand_mod, expand_fmod, expand_exp, expand_sigmoid, expand_tanh, expand_erf, expand_log,
-    expand_sin, expand_cos, expand_pow, expand_gelu, expand_gelu_tanh;
+    expand_isfinite, expand_shl, expand_shr, expand_clamp, expand_copysign, expand_fma,
+    expand_floordiv, expand_mod, expand_fmod, expand_exp, expand_sigmoid, expand_tanh, expand_erf,
+    expand_log, expand_sin, expand_cos, expand_pow, expand_gelu, expand_gelu_tanh;
 // Conversions to and from f16 and bf16, by way of f32, still with one rounding.
 val expand_cast(struct expander *x, uint8_t to, val a);
 

@@ -12,17 +12,18 @@
 //
 // gelu, f32: max(x, 0) - u P(u), u = |x|, where P is what gelu(-u) is of -u, for both forms of gelu
 // from a table of their own: of erf and tanh only the product with x counts, so that the error
-// below 0, where the product is small, is one of x's last places anyhow. Here the pieces are equally
-// wide, but the first, which is half: adding 1.5 2^23 to scale u leaves the number of the piece in
-// y's last bits, and P is a polynomial in u itself. The tables have -P. The last piece is -0, up to
-// the limit and beyond; so the sign of a result that is 0 is that of x, and infinities do no harm.
+// below 0, where the product is small, is one of x's last places anyhow. Here the pieces are
+// equally wide, but the first, which is half: adding 1.5 2^23 to scale u leaves the number of the
+// piece in y's last bits, and P is a polynomial in u itself. The tables have -P. The last piece is
+// -0, up to the limit and beyond; so the sign of a result that is 0 is that of x, and infinities do
+// no harm.
 //
-// f64: |x| = n h + d, d exact as h has but 34 bits. erf(x) = e + s d (1 + G), where e = erf(n h) and
-// s = erf'(n h) come from a table, and G = sum over i, j of (-2 n h d)^i (-d^2)^j / (i! j! (i + 2 j
-// + 1)), less the 1: the series of exp(-2 n h d u - d^2 u^2), integrated over u from 0 to 1. What is
-// left out is below 0.3 units in the last place. The step h is one for which the least e are
-// doubles, almost; there d is no small part of x, and result and e may lie on either side of a power
-// of two.
+// f64: |x| = n h + d, d exact as h has but 34 bits. erf(x) = e + s d (1 + G), where e = erf(n h)
+// and s = erf'(n h) come from a table, and G = sum over i, j of
+// (-2 n h d)^i (-d^2)^j / (i! j! (i + 2 j + 1)), less the 1: the series of
+// exp(-2 n h d u - d^2 u^2), integrated over u from 0 to 1. What is left out is below 0.3 units in
+// the last place. The step h is one for which the least e are doubles, almost; there d is no small
+// part of x, and result and e may lie on either side of a power of two.
 //
 // All tables and coefficients: ir/fit_tables.py.
 #include "ir/expand_rules.h"

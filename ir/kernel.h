@@ -164,11 +164,13 @@ bool kernel_verify(const struct kernel *k, struct diag *d);
 struct schedule {
     uint8_t cls;
     uint8_t vec;        // lanes; 16, or 64 for bodies of 8-bit types only
-    uint8_t unroll;     // vectors in flight per step; column: rows at once
+    uint8_t unroll;     // pointwise: vectors in flight per step; contract: vectors of the register
+                        // tile; column: rows at once; column, lane by lane: rows of a chain that is
+                        // written out, 0: a loop; split: blocks in flight, 1 or 4
     uint8_t streaming_store;
-    uint8_t prefetch;   // column: rows ahead; pointwise transposed: 1: ask for the next square;
-                        // pointwise, split: cache lines ahead; row: the cache (1, 2) that the next row is
-                        // asked for; 0: none
+    uint8_t prefetch;   // column: rows ahead; pointwise transposed: 1: ask for the next squares and
+                        // rows of a tile; pointwise, split: cache lines ahead; row: the cache
+                        // (1, 2) that the next row, or group of rows, is asked for; 0: none
     uint8_t transpose;  // pointwise: axis + 1 along which some access runs when it is not the last;
                         // contract: 1: m and n (and so a and b) change roles
     uint8_t rows;       // contract: the register tile is rows x (unroll vectors of vec lanes); row:
@@ -179,10 +181,11 @@ struct schedule {
                         // column, lane by lane: 1: some chains have not `unroll` rows; rows of a
                         // chain taken in one go, 0: all; row: [0] rows whose last stage goes
                         // through the columns together, 0: one
-    uint16_t tile[3];   // column: strip width, rows if few, lanes a pass if lane by lane (1 ... 16);
-                        // contract: mc, nc, kc; pointwise transposed: tile
-    int64_t chunk;      // elements of the vector axis per task unit (a multiple of vec); column, lane
-                        // by lane: rows, a power of two of blocks
+    uint16_t tile[3];   // column: strip width, rows if few, lanes a pass if lane by lane
+                        // (1 ... 16); contract: mc, nc, kc; pointwise: rows of a unit, of a tile
+                        // where transposed, and its columns; row, split: passes/schedule_row.h
+    int64_t chunk;      // elements of the vector axis per task unit (a multiple of vec); column,
+                        // lane by lane: rows, a power of two of blocks
     int64_t units;      // task units: the range that threads divide among themselves
     int64_t grain;      // least units a thread takes
     int64_t finish_units; // units of the second phase (OVER_P, split); 0 = none

@@ -53,8 +53,8 @@ floordiv_(double a, double b)
     return q - f > 0.5 ? f + 1 : f;
 }
 
-// x times what a normal variable below it has of probability, and an approximation. Below -40, where
-// that is 0, so is the limit of the product.
+// x times what a normal variable below it has of probability, and an approximation. Below -40,
+// where that is 0, so is the limit of the product.
 static inline double
 gelu_(double a)
 {

@@ -85,7 +85,8 @@ unknown_op(struct parser *p, const struct call *c, const char *name)
     const char *nearest = *name ? nearest_op(name) : NULL;
     return parse_error(p, &c->name, "expected an op, found '%.*s', which is none%s%s",
                        (int)(c->name.n < 60 ? c->name.n : 60), c->name.at,
-                       nearest ? "; the nearest is " : "", nearest ? nearest : " (fusec ops lists them)");
+                       nearest ? "; the nearest is " : "",
+                       nearest ? nearest : " (fusec ops lists them)");
 }
 
 static bool

@@ -1,5 +1,5 @@
-// tables.c: the tables of ir/tables.h, as printed by ir/fit_tables.py, which says how they are made.
-// A row of 16 floats starts with the piece whose number is 0 modulo 16, wherever that lies.
+// tables.c: the tables of ir/tables.h, as printed by ir/fit_tables.py, which says how they are
+// made. A row of 16 floats starts with the piece whose number is 0 modulo 16, wherever that lies.
 #include "ir/tables.h"
 
 #include "ir/base/check.h"

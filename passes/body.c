@@ -389,9 +389,9 @@ emit_view(struct body *b, ref r, uint32_t map)
     return 0;
 }
 
-// What take gives where the index is out of range: 0, and an error. A load does both itself; a value
-// computed of loads needs a select. What depends on no checked load (constants, broadcast elements)
-// could not tell the error: it is stored first and then loaded.
+// What take gives where the index is out of range: 0, and an error. A load does both itself; a
+// value computed of loads needs a select. What depends on no checked load (constants, broadcast
+// elements) could not tell the error: it is stored first and then loaded.
 static uint32_t
 zero_outside(struct body *b, ref take, uint32_t x, uint32_t check)
 {

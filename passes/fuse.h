@@ -34,7 +34,8 @@ struct hero {
     uint32_t buffer;  // plan buffer, once stored
     uint8_t reason;   // why a pointwise value was made a hero
     VEC(uint32_t) readers; // groups that read it from memory, dead ones included
-    // Of its iteration. Store: over its dims; reduce: over its operand's; contract: batch …, m, n, k.
+    // Of its iteration: a store's over its dims, a reduce's over its operand's, a contract's over
+    // batch …, m, n, k.
     struct imap map;
 };
 

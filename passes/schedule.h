@@ -18,8 +18,8 @@ int64_t schedule_shared_cache(const struct target *t);
 // Zen with 256-bit vectors, on which light bodies and sums were served faster without requests for
 // what is ahead. Zen with 512-bit vectors has not been measured.
 bool schedule_hardware_asks_ahead(const struct target *t);
-// Stores of a kernel that touches more bytes than this stream: of the shared cache's bytes all, but a
-// quarter on those processors, where kernels of 12 and 34 MB beside 32 took a quarter less.
+// Stores of a kernel that touches more bytes than this stream: of the shared cache's bytes all, but
+// a quarter on those processors, where kernels of 12 and 34 MB beside 32 took a quarter less.
 int64_t schedule_streaming_bytes(const struct target *t);
 
 // Elements between the rows of a transposing tile, so that they do not share a set of the caches.

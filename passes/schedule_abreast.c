@@ -1,5 +1,5 @@
-// schedule_abreast.c: parameters of row kernels that take several rows at once; their loops stand in
-// codegen/cpu/abreast.c.
+// schedule_abreast.c: parameters of row kernels that take several rows at once; their loops stand
+// in codegen/cpu/abreast.c.
 //
 // One row after the other, each ends in a tree over 16 lanes, a scalar at a time, and what rows
 // share (the vector of a product of matrix and vector) is loaded and computed for each. Here a task

@@ -7,11 +7,10 @@
 // with 1 GB on two cores that read 33 GB/s: passes over rows of 16 KiB reached 32.8, of 8 KiB 31.6,
 // of 4 KiB 30.3, of 1 KiB 27.7; 16 lanes a pass over rows of 256 bytes to 8 KiB 31.3 to 32.7.
 // Bare loops over rows of 16 KiB beyond the caches, reading 1, 2, 4 or all 16 rows of a chain at
-// once: 109, 108, 103 and 94 GB/s with 16 threads of a Xeon, 14.0, 17.2, 17.8 and 11.9 with two of a
-// Zen 3. On another day 16 threads of the Xeon read 126 GB/s row by row, 119 two rows at once, 139
-// to 141 row by row with requests 8 or 16 KiB ahead, across the end of the row, and 124 with
-// requests 2 KiB ahead; plain loads from one end to the other 141. Two threads: 26.9, 28.8, 28.9,
-// 27.1 and 29.2.
+// once: 109, 108, 103 and 94 GB/s with 16 threads of a Xeon, 14.0, 17.2, 17.8 and 11.9 with two of
+// a Zen 3. Of another Xeon, 16 and 2 threads: row by row 126 and 26.9 GB/s, two rows at once 119
+// and 28.8, row by row with requests 8 or 16 KiB ahead, across the end of the row, 139 to 141 and
+// 28.9, 2 KiB ahead 124 and 27.1; plain loads from one end to the other 141 and 29.2.
 #include "ir/base/size.h"
 #include "passes/schedule_column.h"
 
@@ -23,8 +22,8 @@ enum {
     UNITS_A_THREAD = 4,  // at least, so that no thread waits long for the last one
     PARTS_A_THREAD = 8,
     MAX_ACCS = 8,
-    STREAMS = 2, // rows that a go through a strip reads where nothing is asked for ahead
-    AHEAD = 8 << 10, // bytes between a load and the request for what follows, at least
+    STREAMS = 2,         // rows that a go through a strip reads where nothing is asked for ahead
+    AHEAD = 8 << 10,     // bytes between a load and the request for what follows, at least
 };
 
 static bool

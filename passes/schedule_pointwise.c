@@ -15,9 +15,9 @@
 static const int64_t byte_weight_percent = 270;
 static const int64_t unit_weight = 240000, grain_weight = 160000;
 // Hardware follows a stream within a page and not far; asking 3 KiB ahead kept more in flight on
-// Granite Rapids than 1 or 4, for two streams and for seven, line by line: loads of four lines, then
-// stores of four, moved a tenth less where stores pass the caches. Where hardware follows further,
-// bodies of few ops are served without.
+// Granite Rapids than 1 or 4, for two streams and for seven, line by line: loads of four lines,
+// then stores of four, moved a tenth less where stores pass the caches. Where hardware follows
+// further, bodies of few ops are served without.
 enum { LINES_AHEAD = 48, FEW_OPS = 8, MAX_TILE = 256 << 10 };
 
 // What one element of the domain costs, and the greatest width of a value.

@@ -3,7 +3,9 @@
 // The class can take any body with a reduce domain. Rows of a few vectors are unrolled and held in
 // registers. Longer ones loop over R once a stage, and a value of an earlier stage is either kept
 // in the thread's scratch or computed again: kept where that costs more than a few cheap
-// instructions and the rows fit the second-level cache beside what streams through it.
+// instructions and the rows fit the second-level cache beside what streams through it. Beyond the
+// caches stages of consecutive rows may share a loop, or the last of them take a group of rows
+// together.
 //
 // Accumulators over P leave one value a row in shared memory, which bounds P.
 #include "ir/base/size.h"

@@ -2,9 +2,9 @@
 // miss makes an object and has ORC load it. launch: units are divided over the pool's threads by
 // the schedule's grain, in the default floating-point state; then the finish phase, likewise.
 //
-// On a tiered device the code of a miss is baseline code, and the cache has optimised code made when
-// it is used again. Every chunk of units takes the best code there is, so a long launch goes on at
-// full speed as soon as it can.
+// On a tiered device the code of a miss is baseline code, and the cache has optimised code made
+// when it is used again. Every chunk of units takes the best code there is, so a long launch goes
+// on at full speed as soon as it can.
 //
 // Code is shared by all kernels of equal text; sizes, strides and bases are arguments and belong to
 // one launch: struct code holds both. Scratch memory comes from a caching allocator of its own, so

@@ -60,8 +60,8 @@ enum device_flags {
     DEVICE_TIERED = 1,
 };
 
-// Opens a device by name ("cpu", later "cuda:0"). threads 0: all cores. NULL: d says what was
-// looked for. Devices are safe to use from many threads.
+// Opens a device by name ("cpu", later "cuda:0"). threads 0: all cores; flags: enum device_flags.
+// NULL: d says what was looked for. Devices are safe to use from many threads.
 struct device *device_open(const char *name, uint32_t threads, uint32_t flags, struct diag *d);
 void device_close(struct device *dev);
 

@@ -11,12 +11,11 @@ void cpu_target(struct target *t, uint32_t threads, char *words, size_t words_si
 
 uint32_t cpu_vector_bytes(void); // of the widest vector register
 
-// Copy bandwidth in GB/s (bytes read plus bytes written), as the fastest of memcpy and of copies with
-// plain and with streaming vector stores, with and without requests ahead, each the best of several
-// rounds. One round
-// copies `bytes` bytes with `threads` threads (0: all cores); successive rounds use other buffers,
-// over four times the last-level cache in all. Takes a fraction of a second; 0 when memory is
-// short.
+// Copy bandwidth in GB/s (bytes read plus bytes written), as the fastest of memcpy and of copies
+// with plain and with streaming vector stores, with and without requests ahead, each the best of
+// several rounds. One round copies `bytes` bytes with `threads` threads (0: all cores); successive
+// rounds use other buffers, over four times the last-level cache in all. Takes a fraction of a
+// second; 0 when memory is short.
 double cpu_copy_gbps(int64_t bytes, uint32_t threads);
 // The same over `pairs` pairs of blocks: 1 for small copies that stay in the caches. threads > 0.
 double cpu_copy_gbps_among(int64_t bytes, uint32_t threads, int64_t pairs);

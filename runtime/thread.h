@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-// Starts a thread with all signals blocked: they are the program's. False: the system gives no more.
+// Starts a thread with all signals blocked, as they are the program's. False: there are no more.
 bool thread_start(pthread_t *t, void *(*fn)(void *), void *arg);
 
 #endif

@@ -568,7 +568,8 @@ cpu_column(struct emitter *e)
         return false;
     struct column_units u;
     column_units_open(&c, &u, "kernel");
-    const char *number, *outer = column_divide(e, u.loop.index, "strips", column_strips(&c), &number);
+    const char *number;
+    const char *outer = column_divide(e, u.loop.index, "strips", column_strips(&c), &number);
     column_unit(&c, outer, number);
     if (e->sched->tile[1])
         column_few(&c);

@@ -13,11 +13,11 @@
 // a unit is a strip with all its lanes and rows.
 //
 // The columns of a strip are taken `rows` vectors at once, so that several chains are under way and
-// what belongs to a row is fetched once for all. Chains of `unroll` rows are written out, all rows at
-// once or, where these come from memory, edge[1] of them in a go through the strip, as memory likes
-// few streams; between the goes chains are held in the counter's free level. Others (shorter ones of
-// the last block, costly bodies) are loops. Columns that fill no such group go by single vectors
-// under a mask.
+// what belongs to a row is fetched once for all. Chains of `unroll` rows are written out, all rows
+// at once or, where these come from memory, edge[1] of them in a go through the strip, as memory
+// likes few streams; between the goes chains are held in the counter's free level. With `prefetch`
+// each load asks for what lies so many rows on. Others (shorter ones of the last block, costly
+// bodies) are loops. Columns that fill no such group go by single vectors under a mask.
 #include "codegen/cpu/column.h"
 
 #include "ir/base/size.h"

@@ -343,8 +343,8 @@ asks_for_sums(const struct micro *m)
     return m->kind == 'p' && m->t->c_in_output && m->rows == m->t->rows;
 }
 
-// Functions for a few of the tiles, the first or last ones down, are short: their text takes time to
-// compile, and a turn of one step costs little beside its products.
+// Functions for a few of the tiles, the first or last ones down, are short: their text takes time
+// to compile, and a turn of one step costs little beside its products.
 static uint32_t
 steps_a_turn(const struct micro *m)
 {
@@ -505,8 +505,8 @@ function(const struct contract_tile *t, struct str *o, uint32_t rows, bool cut, 
     struct str name = {0};
     str_printf(&name, "micro.%u.%u.%c%s", rows, m.vecs, kind, cut ? ".cut" : "");
     const char *f = str_text(&name);
-    str_printf(o, "declare dso_local void @%s(ptr, i64, ptr, i64, i64, ptr, i64, ptr, i64, i64, i64, "
-                  "ptr, ptr)\nmodule asm \"", f);
+    str_printf(o, "declare dso_local void @%s(ptr, i64, ptr, i64, i64, ptr, i64, ptr, i64, i64, "
+                  "i64, ptr, ptr)\nmodule asm \"", f);
     SAY(&m, ".p2align 4");
     SAY(&m, ".type %s,@function", f);
     SAY(&m, "%s:", f);
@@ -584,6 +584,7 @@ contract_asm_call(struct emitter *e, const struct contract_tile *t, const struct
             mask = emit_op(e, "sub i64 %s, 1", emit_op(e, "shl i64 1, %s", left));
     }
     emit_line(e, "call void %s(ptr %s, i64 %s, ptr %s, i64 %s, i64 %s, ptr %s, i64 %s, ptr %s, "
-                 "i64 %s, i64 %s, i64 %s, ptr %s, ptr %s)", f, c->a, c->a_step, c->b, c->b_step, c->steps,
-              c->to, c->to_row, c->from, c->from_row, c->more, mask, c->copy, c->beside);
+                 "i64 %s, i64 %s, i64 %s, ptr %s, ptr %s)",
+              f, c->a, c->a_step, c->b, c->b_step, c->steps, c->to, c->to_row, c->from,
+              c->from_row, c->more, mask, c->copy, c->beside);
 }

@@ -8,7 +8,6 @@
 // of the free axis are masked, or repeat the last point; both are in bounds, and what they give is
 // never stored in the end.
 #include "codegen/cpu/contract.h"
-#include "codegen/cpu/emit_parts.h"
 
 #include "ir/base/check.h"
 

@@ -4,8 +4,8 @@
 // numbers, addresses that never change) grows beside it and is put in front at the end: both begin
 // the entry block.
 // Every number that the text must not contain is interned in e->num and loaded in the entry block,
-// so numbers and buffer pointers (%bK) may be named anywhere. What a function does not use, LLVM's
-// first pass deletes.
+// so numbers and buffer pointers (%bK) may be named anywhere. What a function does not use, LLVM
+// drops.
 //
 // Labels and values are numbered by one counter: equal kernels give equal text.
 #include "codegen/cpu/emit_parts.h"

@@ -139,6 +139,11 @@ const char *emit_extract(struct emitter *e, uint8_t dtype, const char *v, uint32
 const char *emit_shuffle(struct emitter *e, uint8_t dtype, uint32_t lanes, const char *a,
                          const char *b, const uint8_t *lane);
 
+// Transposes n vectors of n elements of `size` bytes, <n x elem> (or poison), in place. They come
+// back as vectors of the type returned, of as many bytes.
+const char *emit_transpose(struct emitter *e, const char **v, uint32_t n, uint32_t size,
+                           const char *elem);
+
 // ---- loops: for (index = from; index < to; index += step), tested at the top (signed). from, to,
 // step are i64 operands. Values carried around the loop: emit_carry right after emit_loop_open,
 // before anything else; it returns the phi, which is also the value after the loop. next[i] is the

@@ -1,5 +1,6 @@
-// emit_parts.h: what the files of the walk (emit_walk.c, emit_memory.c, emit_cast.c, emit_extreme.c,
-// emit_divide.c, emit_transpose.c, stage.c) share among themselves.
+// emit_parts.h: what the files of the walk (emit_walk.c, emit_memory.c, emit_cast.c,
+// emit_extreme.c, emit_divide.c, emit_table.c) and of the loops over R (reduce.c, stage.c) share
+// among themselves.
 #ifndef FUSEC_CODEGEN_CPU_EMIT_PARTS_H
 #define FUSEC_CODEGEN_CPU_EMIT_PARTS_H
 
@@ -18,15 +19,8 @@ const char *emit_load(struct emitter *e, struct emit_scope *s, uint32_t inst);
 // max or min of floats a and b; literal: b's instruction, where that is a literal, else NULL.
 const char *emit_extreme(struct emitter *e, bool max, uint8_t dtype, uint32_t lanes, const char *a,
                          const char *b, const struct inst *literal);
-
-// A size with an upper limit, which the target has an instruction for; NULL: it has none, or the
-// instruction is another.
+// in, where it is a size with an upper limit and the target has an instruction for that; else NULL.
 const char *emit_size_within(struct emitter *e, const struct emit_scope *s, const struct inst *in);
-
-// Transposes n vectors of n elements of `size` bytes, <n x elem> (or poison), in place. They come
-// back as vectors of the type returned, of as many bytes.
-const char *emit_transpose(struct emitter *e, const char **v, uint32_t n, uint32_t size,
-                           const char *elem);
 
 // OP_lookup, and the constants that those of this kernel need.
 const char *emit_lookup(struct emitter *e, uint32_t name, uint32_t lanes, const char *index);

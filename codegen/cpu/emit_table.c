@@ -62,9 +62,9 @@ permuted_in_halves(struct emitter *e, uint32_t name, uint32_t lanes, const char 
         for (uint32_t i = 0; i < 2; i++)
             part[i] = permuted_eight(e, name,
                                      emit_extract(e, DT_i32, index, REGISTER, i * HALF, HALF));
-        all = emit_op(e, "shufflevector <8 x i32> %s, <8 x i32> %s, <16 x i32> <i32 0, i32 1, i32 2, "
-                         "i32 3, i32 4, i32 5, i32 6, i32 7, i32 8, i32 9, i32 10, i32 11, i32 12, "
-                         "i32 13, i32 14, i32 15>", part[0], part[1]);
+        all = emit_op(e, "shufflevector <8 x i32> %s, <8 x i32> %s, <16 x i32> <i32 0, i32 1, "
+                         "i32 2, i32 3, i32 4, i32 5, i32 6, i32 7, i32 8, i32 9, i32 10, i32 11, "
+                         "i32 12, i32 13, i32 14, i32 15>", part[0], part[1]);
     }
     return emit_op(e, "bitcast <%u x i32> %s to <%u x float>", lanes, all, lanes);
 }

@@ -5,7 +5,7 @@
 // shuffles of doubles: LLVM looks at each lane of every shuffle that a shuffle reads for ways to
 // make them one, and 16 lanes instead of 8 take twice as long (a 16 x 16 transposition 8.4 ms
 // instead of 4.4).
-#include "codegen/cpu/emit_parts.h"
+#include "codegen/cpu/emit.h"
 
 #include "ir/base/check.h"
 

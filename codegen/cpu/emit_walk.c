@@ -3,8 +3,8 @@
 // emit_value marks what an instruction needs that no visible scope has yet (operands have smaller
 // numbers, so one pass downwards finds all), then prints the marked ones in order. No recursion:
 // bodies of thousands of instructions are fine. (But the operand that a rare where skips is emitted
-// by a call in its turn: as deep as such operands nest.) A remembered value of an outer scope counts only if
-// no axis that it varies along has been bound anew further in.
+// by a call in its turn: as deep as such operands nest.) A remembered value of an outer scope
+// counts only if no axis that it varies along has been bound anew further in.
 #include "codegen/cpu/emit_parts.h"
 
 #include "ir/base/check.h"

@@ -6,11 +6,11 @@
 // to set up than a small kernel's text to parse (0.4 ms of 4.5).
 //
 // Optimised code takes one pass: emitters print explicit vectors, unrolled loops and no memory they
-// don't mean, so what is left is to clean up repeated address arithmetic, hoist what does not change
-// in a loop and fold constants. Baseline code takes none, and LLVM's fast instruction selection and
-// register allocation. Nothing here may change a bit of a float result, so that code of both levels
-// may take turns within one launch: no pass below contracts or reassociates without fast-math
-// flags, which emitters never print.
+// don't mean, so what is left is to clean up repeated address arithmetic, hoist what does not
+// change in a loop and fold constants. Baseline code takes none, and LLVM's fast instruction
+// selection and register allocation. Nothing here may change a bit of a float result, so that code
+// of both levels may take turns within one launch: no pass below contracts or reassociates without
+// fast-math flags, which emitters never print.
 //
 // Code is position independent in the small code model: the runtime links the object into memory
 // of its own choice and reaches constants relative to the instruction pointer.

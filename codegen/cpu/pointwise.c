@@ -15,9 +15,9 @@
 //
 // Loads that run along memory on another axis (`transpose` - 1) would fetch a cache line for each
 // element. Then a unit goes tile by tile: such loads are transposed through registers, 16 x 16
-// elements at a time, into a tile in scratch memory which stays in the first- or second-level cache,
-// and the body reads it along the last axis.
-#include "codegen/cpu/emit_parts.h"
+// elements at a time, into a tile in scratch memory which stays in the first- or second-level
+// cache, and the body reads it along the last axis.
+#include "codegen/cpu/emit.h"
 #include "passes/schedule.h"
 
 #include <string.h>
@@ -623,8 +623,8 @@ fill_tile(struct emitter *e, struct emit_scope *unit, const struct turn *t, uint
     emit_loop_close(e, &columns, NULL);
 }
 
-// While a row of a tile is computed: asks for the part of a row ROWS_AHEAD on that lies in the tile.
-// Each is a run too short for hardware to see it coming. (Two on, they came late: 4 % slower.)
+// While a row of a tile is computed: asks for the part of a row ROWS_AHEAD on that lies in the
+// tile. Each is a run too short for hardware to see it coming; two rows on is late, 4 % slower.
 static void
 prefetch_row(struct emitter *e, struct emit_scope *unit, const struct turn *t, const char *row,
              const char *c0)

@@ -2,7 +2,9 @@
 //
 // A task unit is one point of P. Each stage runs over the row (stage.c), its accumulators are
 // joined across lanes into scalars that the next stage uses, and whatever depends on the row only
-// is computed between the loops. Rows of a few vectors are unrolled and live in registers.
+// is computed between the loops. Rows of a few vectors are unrolled and live in registers. Stages
+// of consecutive rows may share a loop (row_overlap.c), or the last one take a group of rows
+// together (row_pieces.c).
 //
 // Accumulators over P: each unit leaves its value in args->shared, at its row's number;
 // kernel_finish reduces that array in the fixed order, whichever thread computed what.

@@ -16,8 +16,6 @@
 // schedule sees to it that kept values are read before the next row's take their place.
 #include "codegen/cpu/row.h"
 
-#include "codegen/cpu/emit_parts.h"
-
 struct overlap {
     struct merge merge;
     uint32_t delay[ROW_MAX_OVERLAP];

@@ -8,8 +8,6 @@
 // first level. Each element is computed as before. What is asked for ahead is the next group.
 #include "codegen/cpu/row.h"
 
-#include "codegen/cpu/emit_parts.h"
-
 enum { PIECE = 128 };
 
 struct group {

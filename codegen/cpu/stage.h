@@ -35,7 +35,7 @@ void stages_function(struct stages *st);
 // accumulators (st->set, st->acc) go to out. Nothing is written when the stage has no ELEM work.
 void stages_run(struct stages *st, struct emit_scope *row, uint32_t stage, const char *from,
                 const char *to, struct emit_acc *out);
-// i1: every ELEM store of the stage goes to whole aligned vectors from element `from` of the row on.
+// i1: all ELEM stores of the stage, from element `from` of the row on, go to whole aligned vectors.
 const char *stages_aligned(struct stages *st, struct emit_scope *row, uint32_t stage,
                            const char *from);
 // Several stages in one loop, each over a row of its own (row_overlap.c).

@@ -241,8 +241,8 @@ run_workloads(struct args *a, const struct request *q, struct results *r)
     return end ? end : code;
 }
 
-// Two rounds, since what is cold can only be measured before anything is warm. A workload at another
-// size has the kernels of the first.
+// Two rounds, since what is cold can only be measured before anything is warm. A workload at
+// another size has the kernels of the first.
 typedef VEC(struct graph *) graphs;
 
 static bool

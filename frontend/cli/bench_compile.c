@@ -4,8 +4,8 @@
 // process has not touched LLVM yet. What LLVM takes to find itself ready is measured apart. Warm is
 // the median of some compilations in one process, nothing cached. Both are the three steps that a
 // device takes (device.h, compile): kernel to text, text to object, object into memory. They are of
-// baseline code, which is what a program waits for; what optimised code takes, in the background, or
-// where a program asked for it at once, stands beside.
+// baseline code, which is what a program waits for; what optimised code takes, in the background,
+// or where a program asked for it at once, stands beside.
 #include "frontend/cli/bench.h"
 
 #include "codegen/codegen.h"

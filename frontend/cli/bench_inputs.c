@@ -1,8 +1,8 @@
 // bench_inputs.c: inputs of benchmarks. Random bits are SplitMix64 of a counter (Steele, Lea,
 // Flood, OOPSLA 2014), so an element depends on its place and the input's number alone; normal
 // numbers come from pairs of uniform ones (Box, Muller, "A note on the generation of random normal
-// deviates", 1958). They repeat after a million, in steps that no shape has: gigabytes of logarithms
-// would take longer than what is measured.
+// deviates", 1958). They repeat after a million, in steps that no shape has: gigabytes of
+// logarithms would take longer than what is measured.
 #include "frontend/cli/bench.h"
 
 #include <math.h>
@@ -73,7 +73,8 @@ bench_fill(const struct graph *g, uint32_t input, const struct tensor *t)
                      random_bits(seed, (uint64_t)i, t->dtype, limit, positive));
     if (g->inputs.at[input].dense)
         for (int64_t i = 0; i < n; i += distinct)
-            memcpy(data + i * size, pattern, (size_t)((n - i < distinct ? n - i : distinct) * size));
+            memcpy(data + i * size, pattern,
+                   (size_t)((n - i < distinct ? n - i : distinct) * size));
     else
         for (int64_t i = 0; i < n; i++)
             memcpy(data + offset_of(t, i) * size, pattern + i % distinct * size, (size_t)size);

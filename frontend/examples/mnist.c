@@ -3,7 +3,7 @@
 //   mnist DIR [RUNS]
 //
 // DIR holds test_images.npy (u8 [n, 784]), test_labels.npy (u8 [n]) and the network in mlp/: w1,
-// b1, w2, b2 (f32), with test_logits_f64.npy, its outputs computed in double precision. The network:
+// b1, w2, b2 (f32), with test_logits_f64.npy, its outputs computed in double precision:
 //   logits = relu(pixels / 255 @ w1 + b1) @ w2 + b2
 // For each batch size all images are classified in a lazy context, which compiles the graph of a
 // batch, and in an eager one, which runs op by op; RUNS times (15 by default), the two in turn.

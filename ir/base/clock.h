@@ -1,5 +1,5 @@
-// clock.h: the monotonic clock. Times are measured and reported, never decided upon: nothing that is
-// compiled depends on them.
+// clock.h: the monotonic clock. Times are measured and reported, never decided upon: nothing that
+// is compiled depends on them.
 #ifndef FUSEC_IR_BASE_CLOCK_H
 #define FUSEC_IR_BASE_CLOCK_H
 

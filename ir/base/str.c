@@ -56,7 +56,8 @@ void
 str_printf(struct str *s, const char *fmt, ...)
 {
     str_reserve(s, 127);
-    size_t room = s->cap - s->n; // most texts fit: formatting twice to learn the size would cost twice
+    // Most texts fit: formatting twice to learn the size would cost twice.
+    size_t room = s->cap - s->n;
     va_list ap, again;
     va_start(ap, fmt);
     va_copy(again, ap);

@@ -263,8 +263,8 @@ Test(cases_shapes, what_only_empty_results_need)
     in_both_modes(empty_results);
 }
 
-// x [m, 2] times y [2, n], which may lie transposed, m a dim by name: with one row or one column the
-// rounded products are summed, which here gives 0; else the rounding of a chain shows.
+// x [m, 2] times y [2, n], which may lie transposed, m a dim by name: with one row or one column
+// the rounded products are summed, which here gives 0; else the rounding of a chain shows.
 static void
 expect_product(fc_context *ctx, int64_t m, int64_t n, bool turned)
 {

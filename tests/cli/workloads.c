@@ -84,7 +84,8 @@ check(const char *path, int64_t size)
     size_t at = 0;
     while (at < eager.n && eager.at[at] == lazy.at[at])
         at++;
-    cr_expect_eq(at, eager.n, "%s at size %d: byte %zu of the results differs", path, (int)size, at);
+    cr_expect_eq(at, eager.n, "%s at size %d: byte %zu of the results differs", path, (int)size,
+                 at);
     for (uint32_t i = 0; i < w.g->inputs.n; i++)
         xfree(w.in[i].data);
     graph_free(w.g);

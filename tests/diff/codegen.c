@@ -104,12 +104,14 @@ short_rows(uint64_t seed)
         "mul (flip %%v%u {axes = [1]}), (min %%v%u {axes = [1], keepdims = true})",
         "pow (abs %%v%u), (mean %%v%u {axes = [1], keepdims = true})",
     };
-    static const char *const last[] = {"mul %%v%u, 2", "sum %%v%u {axes = [1]}", "argmax %%v%u {axes = [1]}",
+    static const char *const last[] = {"mul %%v%u, 2", "sum %%v%u {axes = [1]}",
+                                       "argmax %%v%u {axes = [1]}",
                                        "var %%v%u {axes = [1], correction = 1}"};
     struct rng r = {seed};
     struct str s = {0};
     struct diag d = {0};
-    uint32_t rows = 64 + rng_below(&r, 200), n = 1 + rng_below(&r, 17), steps = 1 + rng_below(&r, 3);
+    uint32_t rows = 64 + rng_below(&r, 200), n = 1 + rng_below(&r, 17);
+    uint32_t steps = 1 + rng_below(&r, 3);
     const char *t = rng_below(&r, 3) ? "f32" : "f64";
     str_printf(&s, "graph @rows(%%v0: %s[%u, %u], %%w: %s[%u]) {\n", t, rows, n, t, n);
     for (uint32_t i = 0; i < steps; i++) {
@@ -231,7 +233,8 @@ Test(codegen, folded_constants_equal_generated_code)
         struct diag d = {0};
         struct tally t = {0};
         char where[200];
-        if (!run_fused(g, in, code, v.one, NULL, &d) || !run_fused(h, NULL, folded, v.one, NULL, &d))
+        if (!run_fused(g, in, code, v.one, NULL, &d) ||
+            !run_fused(h, NULL, folded, v.one, NULL, &d))
             fail_with(g, o.seed, "did not run", d.text);
         if (!compare_outputs(g, code, folded, &t, where))
             fail_with(g, o.seed, "folded and generated code differ", where);

@@ -144,7 +144,7 @@ step_elementwise(struct gen *s)
             return (ref){0};
     } else if (op == OP_bitcast) {
         to = draw_dtype(s);
-        // The payload of a computed NaN is nobody's promise: bits are taken from inputs and integers.
+        // The payload of a computed NaN is nobody's promise: bits are of inputs and integers.
         if (dtype_is_float(graph_node(s->g, in[0])->dtype) &&
             !op_is(graph_node(s->g, in[0])->op, OPK_LEAF))
             return (ref){0};

@@ -49,8 +49,8 @@ interpret_plan(const struct plan *p, void *const *in, void *const *out, struct d
     return ok;
 }
 
-// Small work stays on the caller's thread. Where a test asks for several, it is cut as finely as the
-// class allows, so that what lies at the seams between threads is run at small sizes too.
+// Small work stays on the caller's thread. Where a test asks for several, it is cut as finely as
+// the class allows, so that what lies at the seams between threads is run at small sizes too.
 static void
 divide_work(struct plan *p)
 {

@@ -1,6 +1,6 @@
 // emit_column.c: column kernels against the kernel interpreter, bit for bit: every reduction and
-// dtype, row counts around the lanes, groups and blocks of the order, several stages, element stores
-// beside reductions, argmax with NaN and ties, several R and P axes.
+// dtype, row counts around the lanes, groups and blocks of the order, several stages, element
+// stores beside reductions, argmax with NaN and ties, several R and P axes.
 #include "emit_run.h"
 
 static struct schedule
@@ -182,8 +182,9 @@ run_way(struct kernel *k, const struct way *w, const struct run_options *o)
     struct schedule s = scheduled(k, &t);
     cr_assert(s.tile[2], "%s: not lane by lane", o->what);
     int64_t columns = k->axis[k->naxis - 2].extent, rows = k->axis[k->naxis - 1].extent;
-    int64_t strips = (columns + w->strip - 1) / w->strip, outer = kernel_points(k, AXIS_P) / columns;
-    int64_t parts = (rows + w->part - 1) / w->part, n = outer * strips;
+    int64_t strips = (columns + w->strip - 1) / w->strip;
+    int64_t outer = kernel_points(k, AXIS_P) / columns, n = outer * strips;
+    int64_t parts = (rows + w->part - 1) / w->part;
     s.tile[0] = w->strip;
     s.tile[2] = w->lanes;
     s.chunk = w->part;

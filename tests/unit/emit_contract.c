@@ -93,7 +93,8 @@ static void
 words(char *to, size_t n, const struct spec *s, const struct schedule *q)
 {
     snprintf(to, n,
-             "%ldx%ldx%ldx%ld %s%s%s%s%s%s%s%s%s%s%s%s rows %u vecs %u pack %u swap %u mc %u nc %u kc %u",
+             "%ldx%ldx%ldx%ld %s%s%s%s%s%s%s%s%s%s%s%s rows %u vecs %u pack %u swap %u "
+             "mc %u nc %u kc %u",
              (long)s->batch, (long)s->m, (long)s->k, (long)s->n, dtype_name(s->from),
              s->ta ? " ta" : "", s->tb ? " tb" : "", s->tc ? " tc" : "",
              s->wide_a ? " wide a" : "", s->wide_b ? " wide b" : "", s->flip_a ? " flip a" : "",

@@ -540,8 +540,8 @@ check_gather(int64_t m, int64_t n, bool along_lanes, bool bad, uint8_t dtype)
     uint32_t from = kb_access(&k, index, 0, along_lanes ? (int64_t[]){0, 1} : (int64_t[]){1, 0});
     uint32_t i = kb_op(&k, OP_cast, DT_i64, kb_load(&k, from, 0), 0, 0);
     uint32_t ok = kb_op(&k, OP_lt, 0, i, kb_literal(&k, DT_i64, 9), 0);
-    uint32_t v = kb_inst(&k, (struct inst){.op = OP_load, .dtype = dtype, .level = LEVEL_ROW, .a = i,
-                                           .c = ok, .aux = at, .bits = (uint64_t)width,
+    uint32_t v = kb_inst(&k, (struct inst){.op = OP_load, .dtype = dtype, .level = LEVEL_ROW,
+                                           .a = i, .c = ok, .aux = at, .bits = (uint64_t)width,
                                            .origin = 4});
     kb_store(&k, v, kb_access(&k, out, 0, (int64_t[]){n, 1}));
     struct schedule s = scheduled(&k, &o.target);

@@ -223,7 +223,8 @@ dear_norm(struct kernel *k, struct rows z)
     uint32_t to[3], mean_to = column(k, DT_f32, BUF_OUT);
     for (int i = 0; i < 3; i++)
         to[i] = matrix(k, DT_f32, BUF_OUT, z);
-    uint32_t x = kb_op(k, OP_add, 0, kb_load(k, a, 0), kb_op(k, OP_cast, DT_f32, kb_load(k, b, 0), 0, 0), 0);
+    uint32_t wide = kb_op(k, OP_cast, DT_f32, kb_load(k, b, 0), 0, 0);
+    uint32_t x = kb_op(k, OP_add, 0, kb_load(k, a, 0), wide, 0);
     kb_store(k, x, to[0]);
     uint32_t n = kb_literal(k, DT_f32, (double)z.n);
     uint32_t mean = kb_op(k, OP_div, 0, kb_reduce(k, OP_sum, x, OVER_R), n, 0);
@@ -450,8 +451,8 @@ Test(emit_row, overlapping_rows)
         }
 }
 
-// The last stage of a group of rows, piece by piece of their columns: from fewer rows than a group to
-// several groups and a rest, rows of whole pieces and not, streaming and not.
+// The last stage of a group of rows, piece by piece of their columns: from fewer rows than a group
+// to several groups and a rest, rows of whole pieces and not, streaming and not.
 static void
 in_groups(struct schedule *s)
 {

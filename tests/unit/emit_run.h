@@ -215,8 +215,8 @@ kb_op(struct kernel *k, uint16_t op, uint8_t dtype, uint32_t a, uint32_t b, uint
     }
     if (!dtype)
         dtype = op_gives_bool(op) ? DT_bool : op == OP_where ? o[b].dtype : o[a].dtype;
-    return kb_inst(k, (struct inst){.op = op, .dtype = dtype, .stage = stage, .level = level, .a = a,
-                                    .b = b, .c = c});
+    return kb_inst(k, (struct inst){.op = op, .dtype = dtype, .stage = stage, .level = level,
+                                    .a = a, .b = b, .c = c});
 }
 
 static inline uint32_t
@@ -322,8 +322,8 @@ run_fill(const struct kernel *k, uint32_t b, char *at, int64_t n, uint64_t *seed
             scalar_store(dtype, at + i * dtype_size(dtype), test_scalar(seed, dtype));
 }
 
-// Values that show the order of a sum; in buffers of more than `many` elements every `every`-th is a
-// special one.
+// Values that show the order of a sum; in buffers of more than `many` elements every `every`-th is
+// a special one.
 static inline void
 run_fill_sums(const struct kernel *k, uint32_t b, char *at, int64_t n, uint64_t *seed, int64_t many,
               int64_t every)

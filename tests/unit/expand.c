@@ -97,8 +97,8 @@ Test(expand, nan_of_any_payload_stays_nan)
 // Annex F of C for all pairs of corners, by way of the C library.
 Test(expand, pow_at_its_corners)
 {
-    static const double corner[] = {0, 0x1p-149, 0x1p-1074, 1e-310, 1e-40, 1e-5, 0.5, 1 - 0x1p-53, 1,
-                                    1 + 0x1p-23, 1.5, 2, 3, 4, 5, 7.25, 1e10, 0x1p24, 0x1p53,
+    static const double corner[] = {0, 0x1p-149, 0x1p-1074, 1e-310, 1e-40, 1e-5, 0.5, 1 - 0x1p-53,
+                                    1, 1 + 0x1p-23, 1.5, 2, 3, 4, 5, 7.25, 1e10, 0x1p24, 0x1p53,
                                     0x1p53 - 1, 1e37, 1e200, 1.7e308, (double)INFINITY};
     enum { N = 2 * (int)(sizeof corner / sizeof *corner) + 1 };
     for (int i = 0; i < N * N; i++) {
