@@ -247,11 +247,17 @@ static void *
 optimiser_main(void *arg)
 {
     struct optimiser *o = arg;
-    fork_lock_take(&o->cache->lock);
-    while (optimise_next(o->cache))
-        ;
-    o->state = ENDED;
-    fork_lock_drop(&o->cache->lock);
+    struct fork_lock *lock = &o->cache->lock;
+    for (bool more = true; more;) {
+        bool may = thread_work_begin();
+        fork_lock_take(lock);
+        more = may && optimise_next(o->cache);
+        if (!more)
+            o->state = ENDED;
+        fork_lock_drop(lock);
+        if (may)
+            thread_work_end();
+    }
     return NULL;
 }
 
@@ -321,6 +327,8 @@ code_cache_new(struct code_maker maker, int64_t max_unused, int64_t max_unused_b
     c->last_asked = &c->first_asked;
     atomic_init(&c->process, getpid());
     vec_push(&c->entry, NULL);
+    if (maker.optimisers)
+        thread_work_wanted();
     return c;
 }
 
@@ -410,6 +418,7 @@ code_cache_optimise(struct code_cache *c, struct cached_code *e)
     bool asked = atomic_exchange_explicit(&e->asked, true, memory_order_relaxed);
     if (!e->baseline || (asked && !is_inherited(c)))
         return;
+    thread_work_wanted();
     fork_lock_take(&c->lock);
     if (!asked) {
         e->refs++;

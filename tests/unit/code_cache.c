@@ -17,6 +17,19 @@ struct counts {
     int sleep_ms;
 };
 
+// A child that leaves makes behind has this done by exit(): registered before the first, as libraries
+// do when they are loaded, and by every optimised make, as LLVM does for what it makes at first use.
+static struct counts *of_exit;
+
+static void
+nothing_is_made_any_more(void)
+{
+    int makes = of_exit->makes;
+    nanosleep(&(struct timespec){0, 20000000}, NULL);
+    if (of_exit->inside || of_exit->makes != makes)
+        _exit(2);
+}
+
 static bool
 make(void *user, const char *text, size_t n, enum code_level level, void *code, struct diag *d)
 {
@@ -24,6 +37,8 @@ make(void *user, const char *text, size_t n, enum code_level level, void *code, 
     int inside = ++c->inside;
     if (inside > c->most_inside)
         c->most_inside = inside;
+    if (c == of_exit && level == CODE_OPTIMISED && atexit(nothing_is_made_any_more) != 0)
+        _exit(3);
     c->makes++;
     if (c->sleep_ms)
         nanosleep(&(struct timespec){0, c->sleep_ms * 1000000l}, NULL);
@@ -396,6 +411,39 @@ Test(code_cache, freed_while_the_queue_is_long)
         cr_assert_eq(n.makes, n.drops, "%d makes, %d drops", n.makes, n.drops);
         cr_assert_leq(n.most_inside, (int)optimisers + 1, "and this thread");
     }
+}
+
+// Leaves a queue behind: at first nothing of it is begun, then the first, then some.
+static void
+exit_with_a_queue(uint32_t optimisers, int ms)
+{
+    static struct code_cache *c; // static, as that is no leak
+    static struct counts n = {.sleep_ms = 10};
+    of_exit = &n;
+    if (atexit(nothing_is_made_any_more) != 0)
+        _exit(3);
+    c = tiered(&n, 100, optimisers);
+    for (int i = 0; i < 8; i++) {
+        char text[8];
+        snprintf(text, sizeof text, "%d", i);
+        code_cache_optimise(c, get_any(c, text));
+    }
+    nanosleep(&(struct timespec){0, ms * 1000000l}, NULL);
+    exit(0);
+}
+
+Test(code_cache, exit_waits_for_what_is_being_made)
+{
+    for (uint32_t optimisers = 1; optimisers <= 4; optimisers++)
+        for (int ms = 0; ms <= 15; ms += 5) {
+            pid_t child = fork();
+            if (child == 0)
+                exit_with_a_queue(optimisers, ms);
+            int status = -1;
+            waitpid(child, &status, 0);
+            cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%u optimisers, %d ms: %x",
+                      optimisers, ms, status);
+        }
 }
 
 static void *
