@@ -73,6 +73,10 @@ set_dims(struct graph *g, const word_list *dims, struct diag *d)
         if (value < 0 || *end || errno || value >= SYM_HUGE)
             return diag_set(d, DIAG_INVALID,
                             "--dim %s: NAME=SIZE was expected, such as N=4096", dims->at[i]);
+        for (uint32_t j = 0; j < i; j++)
+            if (!strncmp(dims->at[i], dims->at[j], n + 1))
+                return diag_set(d, DIAG_INVALID, "--dim %s: an earlier --dim %s sets the same dim",
+                                dims->at[i], dims->at[j]);
         if (!set_dim(g, dims->at[i], n, value, d))
             return false;
     }

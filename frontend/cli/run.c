@@ -339,15 +339,14 @@ write_outputs(struct evaluation *s, const struct request *q, struct str *text)
         struct tensor t = {.dtype = node->dtype, .rank = shape->rank};
         for (uint32_t a = 0; a < t.rank; a++)
             t.dim[a] = dim_of(g, shape, a);
-        size_t bytes = (size_t)(tensor_count(&t) * dtype_size(t.dtype));
-        t.data = xmalloc(bytes + 1);
-        bool ok = !fc_read(s->out[i], t.data, bytes) || context_failed(s, "no result");
+        const void *data = NULL; // the context's; nobody writes to it
+        bool ok = !fc_data(s->out[i], &data) || context_failed(s, "no result");
+        t.data = (void *)(uintptr_t)data;
         snprintf(number, sizeof number, "out%" PRIu32, i);
         if (ok && path)
             ok = npy_write(path, &t, &s->d);
         else if (ok)
             show(&t, name && *name ? name : number, text);
-        xfree(t.data);
         if (!ok)
             return false;
     }

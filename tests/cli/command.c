@@ -204,6 +204,7 @@ Test(command, explain_has_every_form_for_the_device_at_hand)
     EXPECT(fusec("explain f.fuse --dim N=5"), 0, "dims [2, 5]");
     EXPECT(fusec("explain f.fuse --dim Q=5"), 1, "no dim of @f is called Q; there are M, N");
     EXPECT(fusec("explain f.fuse --dim N=-1"), 1, "NAME=SIZE was expected");
+    EXPECT(fusec("explain f.fuse --dim N=3 --dim N=4"), 1, "an earlier --dim N=3");
     EXPECT(fusec("explain f.fuse --json"), 0, "\"eager_kernels\": 3");
     EXPECT(fusec("explain f.fuse --emit ir"), 0, "graph @f(%x: f32[2, 3], %b: f32[3])");
     EXPECT(fusec("explain f.fuse --emit kernels --dim N=4096"), 0, "kernel fused_add_relu_sum_0");
