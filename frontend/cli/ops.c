@@ -139,18 +139,24 @@ is_wanted(const word_list *names, uint16_t op)
 }
 
 static void
-print_table(const word_list *names, struct str *out)
+print_kind(const word_list *names, uint8_t kind, struct str *out)
 {
-    bool colour = cli_colour();
-    uint8_t kind = OPK_NONE;
+    bool colour = cli_colour(), any = false;
     for (uint16_t op = 1; op < OP_COUNT; op++) {
-        if (!is_public(op) || !is_wanted(names, op))
+        if (op_table[op].kind != kind || !is_public(op) || !is_wanted(names, op))
             continue;
-        if (op_table[op].kind != kind)
-            str_printf(out, "%s%s\n\n", kind ? "\n" : "", kind_words[op_table[op].kind]);
-        kind = op_table[op].kind;
+        if (!any)
+            str_printf(out, "%s%s\n\n", out->n ? "\n" : "", kind_words[kind]);
+        any = true;
         add_entry(op, colour, out);
     }
+}
+
+static void
+print_table(const word_list *names, struct str *out)
+{
+    for (uint8_t kind = 0; kind < sizeof kind_words / sizeof *kind_words; kind++)
+        print_kind(names, kind, out);
 }
 
 static void

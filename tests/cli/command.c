@@ -239,6 +239,9 @@ Test(command, ops_is_a_reference)
 {
     EXPECT(fusec("ops softmax"), 0, "softmax x {axis: int}");
     EXPECT(fusec("ops --json exp"), 0, "\"accuracy\": \"within ");
+    EXPECT(fusec("ops"), 0, "elementwise: ");
+    const char *heading = strstr(str_text(&said), "elementwise: ");
+    cr_expect(heading && !strstr(heading + 1, "elementwise: "), "a kind's ops stand together");
 }
 
 Test(command, bench_lists_workloads_and_prefers_the_whole_name)
