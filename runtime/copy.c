@@ -23,7 +23,7 @@
 #endif
 
 enum { AHEAD = 2048, ROUNDS_LEAST = 5, ROUNDS_MOST = 400, UNIT = 4096, ROUND_BYTES = 1 << 18,
-       SMALL = 1 << 20 };
+       SMALL = 1 << 20, LARGE = 16 << 20 };
 #define BUDGET_NS ((int64_t)60000000) // per way
 
 // 64-byte aligned, multiples of 64; reads ignore dst
@@ -266,8 +266,10 @@ copy_once(copy_fn *copy, const struct buffers *m, int64_t set, uint32_t threads)
     char *src = m->memory + set * m->blocks * m->bytes;
     struct copy_job j = {copy, src + (m->blocks - 1) * m->bytes, src, m->bytes};
     // Several pieces a thread, as kernels have: with one each, a worker that wakes later than the
-    // caller takes for its own would find nothing left, and sleep again, in every round.
-    int64_t units = (m->bytes + UNIT - 1) / UNIT, pieces = 16 * (int64_t)threads;
+    // caller takes for its own would find nothing left, and sleep again, in every round. Large
+    // copies have more, as all wait for the last piece in the end.
+    int64_t units = (m->bytes + UNIT - 1) / UNIT;
+    int64_t pieces = (m->bytes < LARGE * threads ? 16 : 64) * (int64_t)threads;
     if (threads < 2)
         copy(j.dst, j.src, m->bytes);
     else
