@@ -28,7 +28,7 @@ typedef VEC(int64_t) num_vec;
 bool cpu_emit(const struct kernel *k, const struct schedule *s, const struct target *t,
               struct str *text, num_vec *num, struct diag *d);
 
-// Baseline code is compiled in less than half the time and runs at a half to all of the speed. Both
+// Baseline code is compiled in half the time and runs at a quarter to all of the speed. Both
 // compute the same bits, in the same scratch memory: they may take turns within a launch.
 enum code_level { CODE_BASELINE, CODE_OPTIMISED };
 
