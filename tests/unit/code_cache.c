@@ -17,8 +17,9 @@ struct counts {
     int sleep_ms;
 };
 
-// A child that leaves makes behind has this done by exit(): registered before the first, as libraries
-// do when they are loaded, and by every optimised make, as LLVM does for what it makes at first use.
+// A child that leaves makes behind has this done by exit(): registered before the first, as
+// libraries do when they are loaded, and by every optimised make, as LLVM does for what it makes at
+// first use.
 static struct counts *of_exit;
 
 static void
