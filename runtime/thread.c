@@ -8,22 +8,23 @@
 // thread, they see to it. It may also leave by pthread_exit(), and others go on: until one of them
 // asks for such work nothing begins.
 //
-// Waiting is polling, as it happens once, and a count and a mark are all that a fork has to put
-// right. Both are state of the process of necessity: such handlers know of nothing else.
+// Waiting is polling, as it happens once. A forked child has the parent's count and none of its
+// threads, so the count says whose it is: a handler of fork() would be missing where it is
+// registered while a fork is under way. All is state of the process of necessity: such handlers
+// know of nothing else.
 #include "runtime/thread.h"
-
-#include "ir/base/check.h"
 
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { WORKING, RESTING, ENDED };
-static atomic_uint under_way;
+static _Atomic(uint64_t) under_way; // the process << 32, how many
 static atomic_int mark;
 static _Atomic(pid_t) watched; // the process whose main thread is
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -44,10 +45,17 @@ thread_start(pthread_t *t, void *(*fn)(void *), void *arg)
     return ok;
 }
 
+// The count where nothing is under way.
+static uint64_t
+own(void)
+{
+    return (uint64_t)getpid() << 32;
+}
+
 static void
 await_work(void)
 {
-    while (atomic_load(&under_way))
+    for (uint64_t n; (n = atomic_load(&under_way)) >> 32 == own() >> 32 && (uint32_t)n;)
         nanosleep(&(struct timespec){0, 100000}, NULL);
 }
 
@@ -79,16 +87,8 @@ thread_work_wanted(void)
 }
 
 static void
-after_fork_in_child(void)
+register_handler(void)
 {
-    atomic_store(&under_way, 0);
-}
-
-static void
-register_handlers(void)
-{
-    int rc = pthread_atfork(NULL, NULL, after_fork_in_child);
-    CHECK(rc == 0, "pthread_atfork: error %d", rc);
     if (atexit(at_exit) != 0) // it is being done
         atomic_store(&mark, ENDED);
 }
@@ -96,8 +96,10 @@ register_handlers(void)
 bool
 thread_work_begin(void)
 {
-    pthread_once(&once, register_handlers);
-    atomic_fetch_add(&under_way, 1);
+    pthread_once(&once, register_handler);
+    uint64_t n = atomic_load(&under_way);
+    while (!atomic_compare_exchange_weak(&under_way, &n, (n >> 32 == own() >> 32 ? n : own()) + 1))
+        ;
     if (atomic_load(&mark) == WORKING)
         return true;
     thread_work_end();
