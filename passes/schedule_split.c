@@ -3,8 +3,8 @@
 // The row class gives a thread whole rows; where there are fewer rows than threads, R is divided
 // instead. That needs a second phase, so only bodies that do no more with the results than a little
 // work a row qualify; the others wait for all of R and are better served by one thread with its
-// caches. Parts are a power of two of reduction blocks, many a thread, as in the end all wait for the
-// last one, and not so short that starting a thread costs more than it saves.
+// caches. Parts are a power of two of reduction blocks, many a thread, as in the end all wait for
+// the last one, and not so short that starting a thread costs more than it saves.
 #include "passes/plan.h"
 #include "passes/schedule.h"
 #include "passes/schedule_row.h"
