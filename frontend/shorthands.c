@@ -1,11 +1,32 @@
-// shorthands.c: functions of the public interface that are made of others. A mistake in an argument
-// is passed on to the op, whose error names it.
+// shorthands.c: functions of the public interface that are made of others. An axis that does not
+// exist is refused here, under the name that was called; other mistakes by the op.
 #include "frontend/context.h"
 
 static int
 from_front(int axis, int rank)
 {
     return axis < 0 ? axis + rank : axis;
+}
+
+// Whether axis (counted from the front) is one of n; x's context hears of it if not. Without a
+// tensor there is nothing to say: the op that is called next refuses the handle.
+static bool
+has_axis(const char *file, int line, const char *name, fc_tensor x, int axis, int n)
+{
+    fc_context *ctx = context_of(x);
+    int rank = fc_rank(x), at = from_front(axis, n);
+    if (rank < 0 || (at >= 0 && at < n))
+        return true;
+    context_lock(ctx);
+    if (n)
+        context_fail(ctx, file, line, FC_INVALID,
+                     "%s: axis %d is out of range for a tensor of rank %d; use %d to %d", name, axis,
+                     rank, -n, n - 1);
+    else
+        context_fail(ctx, file, line, FC_INVALID, "%s: axis %d of a scalar; a scalar has no axes",
+                     name, axis);
+    context_unlock(ctx);
+    return false;
 }
 
 fc_tensor
@@ -28,7 +49,9 @@ fc_transpose_at(const char *file, int line, fc_tensor x, int a, int b)
 fc_tensor
 fc_unsqueeze_at(const char *file, int line, fc_tensor x, int axis)
 {
-    int rank = fc_rank(x), at = axis < 0 ? axis + rank + 1 : axis;
+    int rank = fc_rank(x), at = from_front(axis, rank + 1);
+    if (!has_axis(file, line, "unsqueeze", x, axis, rank + 1))
+        return (fc_tensor){0};
     fc_dim shape[MAX_RANK + 1];
     int n = 0;
     for (int i = 0; i <= rank; i++) {
@@ -37,8 +60,6 @@ fc_unsqueeze_at(const char *file, int line, fc_tensor x, int axis)
         if (i < rank && n <= MAX_RANK)
             shape[n++] = fc_shape(x, i);
     }
-    if (at < 0 || at > rank)
-        n = MAX_RANK + 1; // refused by reshape
     return fc_reshape_at(file, line, x, shape, n);
 }
 
@@ -46,11 +67,23 @@ fc_tensor
 fc_squeeze_at(const char *file, int line, fc_tensor x, int axis)
 {
     int rank = fc_rank(x), at = from_front(axis, rank), n = 0;
+    if (!has_axis(file, line, "squeeze", x, axis, rank))
+        return (fc_tensor){0};
+    int64_t size = fc_dim_value(fc_shape(x, axis));
+    if (rank > 0 && size != 1) {
+        fc_context *ctx = context_of(x);
+        context_lock(ctx);
+        context_fail(ctx, file, line, FC_INVALID,
+                     "squeeze: axis %d has size %lld; only an axis of size 1 can go", axis,
+                     (long long)size);
+        context_unlock(ctx);
+        return (fc_tensor){0};
+    }
     fc_dim shape[MAX_RANK];
     for (int i = 0; i < rank; i++)
         if (i != at)
             shape[n++] = fc_shape(x, i);
-    return fc_reshape_at(file, line, x, shape, n); // counts differ unless the axis had size 1
+    return fc_reshape_at(file, line, x, shape, n);
 }
 
 fc_tensor
@@ -58,6 +91,8 @@ fc_slice_axis_at(const char *file, int line, fc_tensor x, int axis, int64_t star
                  int64_t step)
 {
     int rank = fc_rank(x), at = from_front(axis, rank);
+    if (!has_axis(file, line, "slice_axis", x, axis, rank))
+        return (fc_tensor){0};
     int64_t first[MAX_RANK], last[MAX_RANK], by[MAX_RANK];
     for (int i = 0; i < rank; i++) {
         int64_t n = fc_dim_value(fc_shape(x, i));
@@ -69,8 +104,6 @@ fc_slice_axis_at(const char *file, int line, fc_tensor x, int axis, int64_t star
         else if (i == at && stop == FC_END)
             last[i] = n;
     }
-    if (rank >= 0 && (at < 0 || at >= rank))
-        rank = MAX_RANK + 1; // refused by slice
     int n = rank < 0 ? 0 : rank;
     return fc_slice_at(file, line, x, first, n, last, n, by, n);
 }
