@@ -22,7 +22,8 @@
 #include <string.h>
 
 struct jit_dylib {
-    struct jit_dylib *next;
+    struct jit_dylib *next;  // of the unused
+    struct jit_dylib *older; // of all
     LLVMOrcJITDylibRef dylib;
     LLVMOrcResourceTrackerRef tracker; // of the object in it; NULL: none
 };
@@ -33,6 +34,7 @@ struct jit {
     pthread_mutex_t mutex;      // of what follows
     pthread_cond_t linked;      // some look-up is done
     struct jit_dylib *unused;   // emptied dylibs
+    struct jit_dylib *newest;   // of all
     uint32_t dylibs;            // made so far
     char reported[500];         // what ORC said beside its error values, since the last load
 };
@@ -159,10 +161,15 @@ take_dylib(struct jit *j, struct diag *d)
     snprintf(name, sizeof name, "kernel%u", number);
     l = xcalloc(1, sizeof *l);
     l->dylib = LLVMOrcExecutionSessionCreateBareJITDylib(j->session, name);
-    if (define_symbols(j, l->dylib, d))
-        return l;
-    xfree(l);
-    return NULL;
+    if (!define_symbols(j, l->dylib, d)) {
+        xfree(l);
+        return NULL;
+    }
+    pthread_mutex_lock(&j->mutex);
+    l->older = j->newest;
+    j->newest = l;
+    pthread_mutex_unlock(&j->mutex);
+    return l;
 }
 
 static void
@@ -277,12 +284,15 @@ jit_free(struct jit *j)
 {
     if (!j)
         return;
+    for (struct jit_dylib *l = j->newest; l; l = l->older)
+        if (l->tracker)
+            LLVMOrcReleaseResourceTracker(l->tracker);
     LLVMErrorRef error = LLVMOrcDisposeLLJIT(j->lljit);
     if (error)
         LLVMConsumeError(error);
-    while (j->unused) {
-        struct jit_dylib *l = j->unused;
-        j->unused = l->next;
+    while (j->newest) {
+        struct jit_dylib *l = j->newest;
+        j->newest = l->older;
         xfree(l);
     }
     pthread_cond_destroy(&j->linked);
