@@ -8,7 +8,7 @@ from_front(int axis, int rank)
     return axis < 0 ? axis + rank : axis;
 }
 
-// Whether axis (counted from the front) is one of n; x's context hears of it if not. Without a
+// Whether axis, negative from the end, is one of n; x's context hears of it if not. Without a
 // tensor there is nothing to say: the op that is called next refuses the handle.
 static bool
 has_axis(const char *file, int line, const char *name, fc_tensor x, int axis, int n)
@@ -32,14 +32,14 @@ has_axis(const char *file, int line, const char *name, fc_tensor x, int axis, in
 fc_tensor
 fc_transpose_at(const char *file, int line, fc_tensor x, int a, int b)
 {
-    int rank = fc_rank(x);
+    int rank = fc_rank(x), i = from_front(a, rank), j = from_front(b, rank);
+    if (!has_axis(file, line, "transpose", x, a, rank) ||
+        !has_axis(file, line, "transpose", x, b, rank))
+        return (fc_tensor){0};
     int64_t axes[MAX_RANK];
-    for (int i = 0; i < rank; i++)
-        axes[i] = i;
-    int i = from_front(a, rank), j = from_front(b, rank);
-    if (rank > 0 && (i < 0 || i >= rank || j < 0 || j >= rank)) {
-        axes[0] = i < 0 || i >= rank ? a : b; // refused by permute, with words
-    } else if (rank > 0) {
+    for (int at = 0; at < rank; at++)
+        axes[at] = at;
+    if (rank > 0) {
         axes[i] = j;
         axes[j] = i;
     }

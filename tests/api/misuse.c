@@ -240,7 +240,7 @@ Test(misuse, arguments_of_ops)
     fc_slice_axis(x, -3, 0, 3, 1);
     EXPECT_ERROR(ctx, FC_INVALID, "slice_axis", "axis -3");
     fc_transpose(x, 0, 2);
-    EXPECT_ERROR(ctx, FC_INVALID, "permute");
+    EXPECT_ERROR(ctx, FC_INVALID, "transpose", "axis 2", "-2 to 1");
     fc_squeeze(x, 0);
     EXPECT_ERROR(ctx, FC_INVALID, "squeeze");
     fc_unsqueeze(x, 4);
