@@ -264,6 +264,23 @@ churn(void *arg)
     return NULL;
 }
 
+// Five children, one after the other, do this; `wrong` is 0 after it.
+__attribute__((unused)) static void
+fork_children(struct shared *s, void *(*work)(void *))
+{
+    for (int i = 0; i < 5; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(20);
+            work(s);
+            exit(s->wrong != 0);
+        }
+        int status = -1;
+        waitpid(child, &status, 0);
+        cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "child: status %x", status);
+    }
+}
+
 Test(code_cache, eviction_under_threads_and_fork)
 {
     struct counts n = {0};
@@ -272,17 +289,7 @@ Test(code_cache, eviction_under_threads_and_fork)
     for (int i = 0; i < 8; i++)
         pthread_create(&t[i], NULL, churn, &s);
 #if !defined(__SANITIZE_ADDRESS__) // its own allocator's locks do not survive such a fork
-    for (int i = 0; i < 5; i++) {
-        pid_t child = fork(); // while others hold the lock and make code
-        if (child == 0) {
-            alarm(20);
-            churn(&s);
-            exit(s.wrong != 0);
-        }
-        int status = -1;
-        waitpid(child, &status, 0);
-        cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "child: status %x", status);
-    }
+    fork_children(&s, churn); // while others hold the lock and make code
 #endif
     for (int i = 0; i < 8; i++)
         pthread_join(t[i], NULL);
@@ -468,6 +475,20 @@ churn_tiered(void *arg)
     return NULL;
 }
 
+__attribute__((unused)) static void *
+go_on_in_child(void *arg)
+{
+    struct shared *s = arg;
+    churn_tiered(s);
+    code_cache_settle(s->c); // what the parent asked for included
+    struct cached_code *e = get_any(s->c, "the child's own");
+    code_cache_optimise(s->c, e);
+    for (int ms = 0; ms < 10000 && !cached_code_is_optimised(e); ms++)
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    s->wrong += !cached_code_is_optimised(e);
+    return NULL;
+}
+
 Test(code_cache, tiers_under_threads_and_fork)
 {
     struct counts n = {0};
@@ -476,22 +497,7 @@ Test(code_cache, tiers_under_threads_and_fork)
     for (int i = 0; i < 8; i++)
         pthread_create(&t[i], NULL, churn_tiered, &s);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // do not survive such a fork
-    for (int i = 0; i < 5; i++) {
-        pid_t child = fork();
-        if (child == 0) {
-            alarm(20);
-            churn_tiered(&s);
-            code_cache_settle(s.c); // what the parent asked for included
-            struct cached_code *e = get_any(s.c, "the child's own");
-            code_cache_optimise(s.c, e);
-            for (int ms = 0; ms < 10000 && !cached_code_is_optimised(e); ms++)
-                nanosleep(&(struct timespec){0, 1000000}, NULL);
-            exit(s.wrong || !cached_code_is_optimised(e));
-        }
-        int status = -1;
-        waitpid(child, &status, 0);
-        cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "child: status %x", status);
-    }
+    fork_children(&s, go_on_in_child);
 #endif
     for (int i = 0; i < 8; i++)
         pthread_join(t[i], NULL);
