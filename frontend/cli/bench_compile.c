@@ -4,8 +4,8 @@
 // process has not touched LLVM yet. What LLVM takes to find itself ready is measured apart. Warm is
 // the median of some compilations in one process, nothing cached. Both are the three steps that a
 // device takes (device.h, compile): kernel to text, text to object, object into memory. They are of
-// baseline code, which is what a program waits for; what optimised code takes, in the background,
-// or where a program asked for it at once, stands beside.
+// baseline code, which is what a program waits for that has more than one thread; what optimised
+// code takes, in the background, or where a program asked for it at once, stands beside.
 #include "frontend/cli/bench.h"
 
 #include "codegen/codegen.h"
@@ -64,6 +64,13 @@ compile_one(struct jit *jit, const struct launch *l, const struct target *t, enu
     return ok;
 }
 
+// What a program waits for: with one thread there is no background (device.h, DEVICE_TIERED).
+static enum code_level
+first_level(const struct target *t)
+{
+    return t->units < 2 ? CODE_OPTIMISED : CODE_BASELINE;
+}
+
 // What a fresh process does, up to one kernel.
 static bool
 compile_from_nothing(const struct graph *g, uint32_t threads, uint32_t kernel, struct figures *f)
@@ -78,7 +85,7 @@ compile_from_nothing(const struct graph *g, uint32_t threads, uint32_t kernel, s
     struct plan *p = plan_build(g, &t, NULL, &d);
     f->kernels = p ? p->launch.n : 0;
     return p && (kernel >= f->kernels ||
-                 compile_one(jit, &p->launch.at[kernel], &t, CODE_BASELINE, f, &d));
+                 compile_one(jit, &p->launch.at[kernel], &t, first_level(&t), f, &d));
 }
 
 // In a child: what LLVM did for one kernel is unknown to the next.
@@ -143,7 +150,7 @@ measure_kernel(struct jit *jit, const struct launch *l, const struct target *t,
     if (!compile_often(jit, l, t, CODE_OPTIMISED, f, d))
         return false;
     r->optimised_ms = all(&f[REPEATS / 2]);
-    if (!compile_often(jit, l, t, CODE_BASELINE, f, d))
+    if (!compile_often(jit, l, t, first_level(t), f, d))
         return false;
     const struct figures *m = &f[REPEATS / 2];
     r->emit_ms = m->emit;
