@@ -33,6 +33,7 @@ schema_of(const struct op_info *op)
             exit(1);
         }
         p += used;
+        p += strcspn(p, " "); // a preset is the text form's: functions have all arguments
     }
     return s;
 }
@@ -49,13 +50,12 @@ is_public(const struct op_info *op)
     return op->kind != OPK_NONE && op->kind != OPK_BODY && op->kind != OPK_LEAF;
 }
 
-static const char *
-operand(const struct op_info *op, int i)
+static void
+print_operand(const char *before, const struct op_info *op, int i, const char *after)
 {
-    static const char *const operand_name[] = {"a", "b", "c"};
-    CHECK(i < (int)(sizeof operand_name / sizeof *operand_name), "operand %d of %s has no name", i,
-          op->name);
-    return op->arity == 1 ? "x" : operand_name[i];
+    uint32_t n;
+    const char *name = op_operand_name((uint16_t)(op - op_table), (uint32_t)i, &n);
+    printf("%s%.*s%s", before, (int)n, name, after);
 }
 
 static void
@@ -89,7 +89,7 @@ static void
 print_signature(const struct op_info *op, const struct schema *s)
 {
     // Lists make long lines: these break after the place of the call.
-    const char *gap = s->n || op->arity == 3 ? ",\n        " : ", ";
+    const char *gap = s->n || op->operands || op->arity == 3 ? ",\n        " : ", ";
     printf("fc_%s_at(const char *file, int line%s", op->name, gap);
     if (!op->arity)
         printf("fc_context *ctx");
@@ -97,7 +97,7 @@ print_signature(const struct op_info *op, const struct schema *s)
         printf("const fc_tensor *x, int count");
     else
         for (int i = 0; i < op->arity; i++)
-            printf("%sfc_tensor %s", i ? ", " : "", operand(op, i));
+            print_operand(i ? ", fc_tensor " : "fc_tensor ", op, i, "");
     if (bits_field(s))
         printf(", fc_num %s", bits_field(s));
     for (int i = 0; i < s->n; i++)
@@ -241,7 +241,7 @@ print_body(const struct op_info *op)
         printf("    call_tensors(&call, x, count);\n");
     else
         for (int i = 0; i < op->arity; i++)
-            printf("    call_tensor(&call, %s);\n", operand(op, i));
+            print_operand("    call_tensor(&call, ", op, i, ");\n");
     for (int i = 0; i < s.n; i++)
         print_attribute_call(&s, i);
     printf("    return call_end(&call);\n}\n");

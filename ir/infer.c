@@ -247,7 +247,15 @@ elementwise(struct inference *f)
     CHECK(f->nin <= 3, "%s has %u operands", op_name(f->op), f->nin);
     for (uint32_t i = 0; i < f->nin; i++)
         s[i] = infer_in_shape(f, i);
-    return infer_broadcast(f, s, f->nin, "shapes", &f->shape) && elementwise_dtype(f);
+    if (!infer_broadcast(f, s, f->nin, "shapes", &f->shape) || !elementwise_dtype(f))
+        return false;
+    if (op_table[f->op].flags & OPF_MEAN) {
+        f->shape.rank = 0;
+        for (uint32_t i = 0; i < f->nin && dtype_is_half(f->dtype); i++)
+            infer_cast_in(f, i, DT_f32); // the mean of many elements needs f32
+        f->dtype = dtype_is_half(f->dtype) ? DT_f32 : f->dtype;
+    }
+    return true;
 }
 
 static bool

@@ -9,6 +9,7 @@
 
 #include "ir/base/check.h"
 #include "ir/base/str.h"
+#include "ir/composite.h"
 #include "ir/expand.h"
 #include "ir/interp_walk.h"
 
@@ -89,20 +90,6 @@ moved(struct tensor t, int64_t elements)
     return t;
 }
 
-static uint64_t
-elementwise_value(uint16_t op, uint8_t dtype, uint8_t to, const uint64_t *v)
-{
-    if (op_is(op, OPK_ELEM))
-        return eval_primitive(op, dtype, to, v[0], v[1], v[2]);
-    if (op == OP_relu)
-        return eval_primitive(OP_max, dtype, dtype, v[0], 0, 0);
-    if (op == OP_square)
-        return eval_primitive(OP_mul, dtype, dtype, v[0], v[0], 0);
-    CHECK(op == OP_silu, "%s is not elementwise", op_name(op));
-    double x = scalar_to_double(dtype, v[0]);
-    return scalar_from_double(dtype, x / (1 + exp(-x)));
-}
-
 static void
 elementwise(const struct interp_node *x)
 {
@@ -116,8 +103,62 @@ elementwise(const struct interp_node *x)
         uint64_t v[3] = {0};
         for (uint32_t i = 0; i < nin; i++)
             v[i] = tensor_get(x->in[i], w.offset[i]);
-        tensor_put(x->out, k, elementwise_value(x->n->op, dtype, x->n->dtype, v));
+        tensor_put(x->out, k, eval_primitive(x->n->op, dtype, x->n->dtype, v[0], v[1], v[2]));
     }
+}
+
+// The box that a node's operands broadcast to; returns its rank.
+static uint32_t
+broadcast_box(const struct interp_node *x, int64_t dim[MAX_RANK])
+{
+    uint32_t rank = 0;
+    for (uint32_t i = 0; i < x->n->nin; i++)
+        rank = x->in[i]->rank > rank ? x->in[i]->rank : rank;
+    for (uint32_t d = 0; d < rank; d++) {
+        dim[d] = 1;
+        for (uint32_t i = 0; i < x->n->nin; i++) {
+            uint32_t lead = rank - x->in[i]->rank;
+            if (d >= lead && x->in[i]->dim[d - lead] != 1)
+                dim[d] = x->in[i]->dim[d - lead];
+        }
+    }
+    return rank;
+}
+
+// Elementwise composites: f16 and bf16 in f32 where that is exact, else in double; attributes are
+// operands, as precise as their companions are computed.
+static void
+composite(const struct interp_node *x)
+{
+    uint16_t op = x->n->op;
+    uint32_t nin = x->n->nin, n = nin;
+    uint8_t dtype = x->in[0]->dtype, wide = dtype;
+    if (dtype_is_half(dtype))
+        wide = op_table[op].flags & OPF_EXACT ? DT_f32 : DT_f64;
+    double number[COMPOSITE_NUMBERS];
+    uint64_t v[3 + COMPOSITE_NUMBERS] = {0};
+    for (uint32_t i = 0, numbers = composite_numbers(op, x->attr, number); i < numbers; i++) {
+        uint64_t bits = scalar_from_double(dtype_is_half(dtype) ? DT_f32 : dtype, number[i]);
+        v[n++] = dtype_is_half(dtype) ? eval_primitive(OP_cast, DT_f32, wide, bits, 0, 0) : bits;
+    }
+    CHECK(n <= 3, "%s has more than three operands and numbers", op_name(op));
+    int64_t dim[MAX_RANK], count = 0;
+    long double total = 0;
+    struct walk w;
+    walk_start(&w, broadcast_box(x, dim), dim);
+    for (uint32_t i = 0; i < nin; i++)
+        walk_follow(&w, x->in[i]);
+    for (; w.left; walk_next(&w), count++) {
+        for (uint32_t i = 0; i < nin; i++)
+            v[i] = eval_primitive(OP_cast, dtype, wide, tensor_get(x->in[i], w.offset[i]), 0, 0);
+        uint64_t y = eval_primitive(op, wide, wide, v[0], v[1], v[2]);
+        if (op_table[op].flags & OPF_MEAN)
+            total += (long double)scalar_to_double(wide, y);
+        else
+            tensor_put(x->out, count, eval_primitive(OP_cast, wide, dtype, y, 0, 0));
+    }
+    if (op_table[op].flags & OPF_MEAN)
+        tensor_put(x->out, 0, scalar_from_double(dtype, (double)(total / (long double)count)));
 }
 
 static void
@@ -269,7 +310,7 @@ compute(const struct interp_node *x)
     case OPK_REDUCE:
         return interp_axes(x);
     case OPK_COMPOSITE:
-        return op->rule == DTR_OWN ? interp_axes(x) : elementwise(x);
+        return op->rule == DTR_OWN ? interp_axes(x) : composite(x);
     default:
         CHECK(false, "%s in a graph", op->name);
     }

@@ -24,6 +24,24 @@ op_by_name(const char *name)
     return OP_none;
 }
 
+const char *
+op_operand_name(uint16_t op, uint32_t i, uint32_t *n)
+{
+    const char *name = op_table[op].operands;
+    *n = 1;
+    if (!name) {
+        CHECK(i < 3, "operand %u of %s has no name", i, op_name(op));
+        return op_table[op].arity == 1 ? "x" : &"abc"[i];
+    }
+    for (; i; i--) {
+        name += strcspn(name, " ");
+        CHECK(*name, "%s has fewer names of operands", op_name(op));
+        name++;
+    }
+    *n = (uint32_t)strcspn(name, " ");
+    return name;
+}
+
 static uint64_t
 extreme(uint8_t dtype, bool highest)
 {

@@ -31,6 +31,7 @@ enum op_flag {
     OPF_EXACT = 4,   // correctly rounded or exact: every evaluator gives the same bits
     OPF_EXPAND = 8,  // rewritten into exact primitives in kernel bodies (ir/expand.h)
     OPF_ALIAS = 16,  // a view that eager execution expresses with strides alone
+    OPF_MEAN = 32,   // a loss: the mean over all elements of what F and .expand say
 };
 
 // How an elementwise op's result dtype follows from its operands' (promoted first).
@@ -56,7 +57,9 @@ struct op_info {
     uint8_t rule;
     uint8_t cost;        // flops-like weight of one element: 1 add, 4 div/sqrt, about 20 exp
     uint16_t flags;
-    const char *attrs;   // "axes:ints keepdims:bool": the attribute schema, see graph.h
+    const char *operands; // "x weight": their names, where they have better ones than x or a, b, c
+    const char *attrs;   // "axes:ints keepdims:bool eps:float=1e-5": the schema, see schema.h
+    const char *expand;  // elementwise composites: the expansion as text, see composite.h
     // LLVM right-hand sides (see ops.def). Floats, signed, unsigned, bool; NULL: not taken.
     const char *llvm_f, *llvm_s, *llvm_u, *llvm_b;
     float ulp32, ulp64;  // error bound of inexact ops, in units in the last place
@@ -83,6 +86,14 @@ op_gives_position(uint16_t op)
     return op_is(op, OPK_REDUCE) && op_table[op].combine == OP_none;
 }
 uint16_t op_by_name(const char *name); // OP_none when unknown
+// The name of operand i, not terminated, in op_table or of static life; *n its length.
+const char *op_operand_name(uint16_t op, uint32_t i, uint32_t *n);
+// A composite that is elementwise, or the mean of one that is.
+static inline bool
+op_is_elementwise_composite(uint16_t op)
+{
+    return op_is(op, OPK_COMPOSITE) && op_table[op].rule != DTR_OWN;
+}
 uint64_t op_identity_bits(uint16_t op, uint8_t dtype); // of a reduction, at its accumulation dtype
 
 #endif

@@ -71,6 +71,12 @@ parse_expect(struct parser *p, char punct, const char *where)
     return parse_expected(p, what);
 }
 
+uint32_t
+parse_origin(struct parser *p, uint16_t op, uint32_t line)
+{
+    return p->origin ? *p->origin : graph_add_origin(p->g, op, p->file, line);
+}
+
 static bool
 accept_name(struct parser *p, const char *name)
 {
@@ -295,8 +301,8 @@ find_binding(const struct parser *p, const struct token *t)
     return NULL;
 }
 
-static bool
-bind(struct parser *p, const struct token *t, ref node)
+bool
+parse_bind(struct parser *p, const struct token *t, ref node)
 {
     const struct binding *b = find_binding(p, t);
     if (b)
@@ -333,7 +339,7 @@ parse_number(struct parser *p, struct operand *o)
     if (!parse_bits(p, &o->number, dtype, &bits))
         return false;
     o->node = graph_literal(p->g, dtype, bits,
-                            graph_add_origin(p->g, OP_literal, p->file, o->number.tok.line));
+                            parse_origin(p, OP_literal, o->number.tok.line));
     return true;
 }
 
@@ -375,7 +381,7 @@ parse_operand(struct parser *p, struct operand *o)
     return ok;
 }
 
-static bool
+bool
 parse_value(struct parser *p, ref *out)
 {
     struct operand o;
@@ -486,7 +492,7 @@ parse_input(struct parser *p)
         return parse_error(p, &id, "a graph of more than %d nodes", PARSE_NODES);
     ref r = graph_add_input(p->g, name, dtype, &s, l.strided ? l.stride : NULL, l.align_log2);
     p->g->node.at[r.i].origin = graph_add_origin(p->g, OP_input, p->file, id.line);
-    return bind(p, &id, r);
+    return parse_bind(p, &id, r);
 }
 
 static bool
@@ -510,7 +516,7 @@ check_type(struct parser *p, ref r)
     return false;
 }
 
-static bool
+bool
 parse_statement(struct parser *p)
 {
     if (accept_name(p, "input"))
@@ -527,7 +533,7 @@ parse_statement(struct parser *p)
         if (!check_type(p, r))
             return false;
     }
-    return bind(p, &id, r);
+    return parse_bind(p, &id, r);
 }
 
 // Whether the next token names an output: a name or a string before '='.

@@ -27,6 +27,7 @@ struct parser {
     struct graph *g;
     struct diag *d;
     const char *file;
+    const uint32_t *origin; // of all nodes; NULL: each has the place of its call
     uint32_t depth;
     VEC(struct binding) bindings;
     struct map binding_map; // ids are 1 + index
@@ -61,6 +62,11 @@ bool parse_dim(struct parser *p, bool attribute, sym *out);         // attribute
 bool parse_written(struct parser *p, struct written *w);            // 1.5, -inf, true
 bool parse_bits(struct parser *p, const struct written *w, uint8_t dtype, uint64_t *bits);
 bool parse_size(struct parser *p, const struct token *at, const struct shape *s); // within limits?
+
+uint32_t parse_origin(struct parser *p, uint16_t op, uint32_t line);
+bool parse_bind(struct parser *p, const struct token *t, ref node); // %name, from now on
+bool parse_statement(struct parser *p); // %name = value
+bool parse_value(struct parser *p, ref *out);
 
 // A value; numbers without a dtype are taken as weak operands.
 bool parse_operand(struct parser *p, struct operand *o);

@@ -12,9 +12,8 @@
 // number the dtype of its other operands, as NumPy does with Python's: an integer becomes whatever
 // the others are, a float stays with floats and makes f64 of integers and bools.
 //
-// Attributes are read as the op's schema says (schema.h). Absent ones have defaults: false; all
-// axes of a reduction; axis = -1 of a composite; eps = 1e-5; correction = 0; slice from 0 in steps
-// of 1; pad with 0.
+// Attributes are read as the op's schema says (schema.h). Absent ones have the schema's presets, or
+// false; all axes of a reduction; slice from 0 in steps of 1; pad with 0.
 #include "ir/parse.h"
 
 #include "ir/base/str.h"
@@ -22,6 +21,7 @@
 #include "ir/schema.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef VEC(int64_t) words_vec;
@@ -225,7 +225,7 @@ resolve_weak(struct parser *p, const struct operand *o, uint8_t strong, ref *out
     if (!parse_bits(p, &o->number, d, &bits))
         return false;
     *out = graph_literal(p->g, d, bits,
-                         graph_add_origin(p->g, OP_literal, p->file, o->number.tok.line));
+                         parse_origin(p, OP_literal, o->number.tok.line));
     return true;
 }
 
@@ -356,6 +356,13 @@ double_word(double x)
     return v;
 }
 
+static int64_t
+preset_word(const struct schema_field *f)
+{
+    return f->type == ATTR_FLOAT ? double_word(strtod(f->preset, NULL))
+                                 : strtoll(f->preset, NULL, 0);
+}
+
 // Values of absent attributes; false: there is no default.
 static bool
 default_attr(const struct parser *p, const struct call *c, uint32_t i, words_vec *words)
@@ -369,16 +376,11 @@ default_attr(const struct parser *p, const struct call *c, uint32_t i, words_vec
             vec_push(words, axes ? k : !strcmp(name, "step"));
         return true;
     }
-    if (!strcmp(name, "axis") && op_is(c->op, OPK_COMPOSITE)) {
-        vec_push(words, -1);
+    if (c->field[i].preset) {
+        vec_push(words, preset_word(&c->field[i]));
         return true;
     }
-    if (c->field[i].type == ATTR_FLOAT) {
-        vec_push(words, double_word(1e-5));
-        return true;
-    }
-    if (c->field[i].type != ATTR_BOOL && c->field[i].type != ATTR_BITS &&
-        strcmp(name, "correction") != 0)
+    if (c->field[i].type != ATTR_BOOL && c->field[i].type != ATTR_BITS)
         return false;
     vec_push(words, 0);
     return true;
@@ -413,7 +415,7 @@ build(struct parser *p, struct call *c, ref *out)
         for (uint32_t k = 0; k < c->words[i].n; k++)
             vec_push(&row, c->words[i].at[k]);
     struct diag d = {0};
-    uint32_t origin = graph_add_origin(p->g, c->op, p->file, c->name.line);
+    uint32_t origin = parse_origin(p, c->op, c->name.line);
     *out = graph_build(p->g, c->op, c->in.at, c->in.n, row.at, row.n, origin, &d);
     vec_free(&row);
     if (!out->i)

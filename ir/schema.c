@@ -1,5 +1,5 @@
-// schema.c: reads the small language of op_info.attrs: name:type pairs separated by blanks. The
-// strings come from ops.def only, so a malformed one is a bug and CHECKs.
+// schema.c: reads the small language of op_info.attrs: name:type or name:type=preset,
+// separated by blanks. The strings come from ops.def only, so a malformed one is a bug and CHECKs.
 #include "ir/schema.h"
 
 #include "ir/base/check.h"
@@ -30,9 +30,11 @@ schema_fields(const char *attrs, struct schema_field field[SCHEMA_MAX])
         field[n] = (struct schema_field){0};
         memcpy(field[n].name, s, name);
         s += name + (s[name] == ':');
-        size_t type = strcspn(s, " ");
-        field[n++].type = type_by_name(s, type);
+        size_t type = strcspn(s, " =");
+        field[n].type = type_by_name(s, type);
         s += type;
+        field[n++].preset = *s == '=' ? ++s : NULL;
+        s += strcspn(s, " ");
     }
     return n;
 }

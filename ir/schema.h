@@ -10,11 +10,12 @@ enum attr_type { ATTR_INT, ATTR_BOOL, ATTR_DTYPE, ATTR_FLOAT, ATTR_BITS, ATTR_IN
 
 struct schema_field {
     char name[16];
-    uint8_t type; // enum attr_type
+    uint8_t type;       // enum attr_type
+    const char *preset; // what an absent one counts as, in the schema's text; NULL: none is given
 };
 enum { SCHEMA_MAX = 6 };
 
-// The fields of "axes:ints keepdims:bool"; returns how many. attrs may be NULL.
+// The fields of "axes:ints keepdims:bool eps:float=1e-5"; returns how many. attrs may be NULL.
 uint32_t schema_fields(const char *attrs, struct schema_field field[SCHEMA_MAX]);
 
 #endif

@@ -13,6 +13,7 @@
 #include "passes/pass.h"
 
 #include "ir/base/check.h"
+#include "ir/composite.h"
 
 enum { UNROLL = 8 };
 
@@ -342,19 +343,29 @@ cross_entropy(struct pass *p, ref x, ref target)
     return pass_reshape(p, mean, &scalar);
 }
 
+// A row with its expansion as text, or the mean of one over all axes.
+static ref
+elementwise(struct pass *p, ref r, const ref *in, const int64_t *attr)
+{
+    const struct node *n = graph_node(p->src, r);
+    ref x = composite_expand(p->dst, n->op, n->dtype, in, attr, p->origin);
+    if (!(op_table[n->op].flags & OPF_MEAN))
+        return x;
+    int64_t axes[MAX_RANK];
+    uint32_t rank = shape_of(p, x)->rank;
+    for (uint32_t d = 0; d < rank; d++)
+        axes[d] = d;
+    return drop_axes(p, mean_kept(p, x, axes, rank, 0), axes, rank);
+}
+
 static ref
 composite(struct pass *p, ref r, const ref *in, const int64_t *attr)
 {
     uint8_t dtype = graph_node(p->src, r)->dtype;
     ref x = in[0];
+    if (op_is_elementwise_composite(graph_node(p->src, r)->op))
+        return elementwise(p, r, in, attr);
     switch (graph_node(p->src, r)->op) {
-    case OP_relu:
-        return pass_op2(p, OP_max, x, pass_number(p, dtype, 0));
-    case OP_square:
-        return squared(p, x);
-    case OP_silu:
-        x = pass_cast(p, x, dtype);
-        return pass_op2(p, OP_mul, x, pass_op1(p, OP_sigmoid, x));
     case OP_mean:
         x = mean_kept(p, pass_cast(p, x, dtype), attr + 1, (uint32_t)attr[0], 0);
         return finish_axes(p, x, attr);

@@ -55,11 +55,12 @@ dtype_words(uint16_t op)
 static void
 add_operands(uint16_t op, struct str *out)
 {
-    static const char *const name[] = {"a", "b", "c"};
-    const struct op_info *o = &op_table[op];
-    for (int i = 0; i < o->arity && o->arity <= 3; i++)
-        str_printf(out, "%s%s", i ? ", " : "", o->arity == 1 ? "x" : name[i]);
-    if (o->arity == 255)
+    uint8_t arity = op_table[op].arity;
+    for (uint32_t i = 0, n; i < arity && arity != 255; i++) {
+        const char *name = op_operand_name(op, i, &n);
+        str_printf(out, "%s%.*s", i ? ", " : "", (int)n, name);
+    }
+    if (arity == 255)
         str_add(out, "x0, x1, …");
 }
 
@@ -68,8 +69,11 @@ add_attributes(uint16_t op, struct str *out)
 {
     struct schema_field field[SCHEMA_MAX];
     uint32_t n = schema_fields(op_table[op].attrs, field);
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         str_printf(out, "%s%s: %s", i ? ", " : "", field[i].name, attr_words[field[i].type]);
+        if (field[i].preset)
+            str_printf(out, " = %.*s", (int)strcspn(field[i].preset, " "), field[i].preset);
+    }
 }
 
 static void
