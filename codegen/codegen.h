@@ -43,4 +43,10 @@ bool cpu_codegen_available(void); // false in builds with llvm=off
 // LLVM calls this first.
 void cpu_codegen_start(void);
 
+// CUDA C text → cubin for exactly that architecture (sm_90). Returns bytes owned by the caller
+// (xfree); NULL: d, with NVRTC's words.
+void *cuda_object(const char *text, const char *arch, size_t *size, struct diag *d);
+// Whether NVRTC is there; it is opened by the first call. False: d says what was looked for.
+bool cuda_codegen_available(struct diag *d);
+
 #endif

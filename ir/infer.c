@@ -212,6 +212,11 @@ cast_dtype(struct inference *f)
         return infer_error(f, "%s has %d bits and %s has %d; the sizes must be equal",
                            dtype_name(from), dtype_table[from].bits, dtype_name(f->dtype),
                            dtype_table[f->dtype].bits);
+    // A bool is 0 or 1 wherever it is: its byte is its value, and any non-zero byte is true.
+    if (f->op == OP_bitcast && (from == DT_bool || f->dtype == DT_bool)) {
+        infer_cast_in(f, 0, f->dtype);
+        f->instead = f->in[0];
+    }
     return true;
 }
 

@@ -62,6 +62,7 @@ struct op_info {
     const char *expand;  // elementwise composites: the expansion as text, see composite.h
     // LLVM right-hand sides (see ops.def). Floats, signed, unsigned, bool; NULL: not taken.
     const char *llvm_f, *llvm_s, *llvm_u, *llvm_b;
+    const char *cuda_f, *cuda_i, *cuda_b; // CUDA C: floats, integers, bool
     float ulp32, ulp64;  // error bound of inexact ops, in units in the last place
     uint8_t ident;       // reductions: what an absent element counts as
     uint16_t combine;    // reductions: the binary op that joins two partial results

@@ -262,3 +262,24 @@ Test(cases_values, the_callers_floating_point_state_is_kept)
         cr_assert_eq(a * b, before);
     }
 }
+
+// NumPy's view of bytes as bools and back, but that what is true counts as 1.
+Test(cases_values, bits_of_bool_are_0_and_1)
+{
+    static const int8_t bytes[] = {0, 1, 2, -1, -128, 0, 127};
+    static const uint8_t right[] = {0, 1, 1, 1, 1, 0, 1};
+    for (int mode = FC_LAZY; mode <= FC_EAGER; mode++) {
+        fc_context *ctx = new_context(mode);
+        uint8_t got[7];
+        fc_tensor b = fc_bitcast(fc_from_host(ctx, FC_I8, bytes, FC_SHAPE(7)), FC_BOOL);
+        cr_assert_eq(fc_dtype_of(b), FC_BOOL);
+        cr_assert_eq(fc_read(fc_bitcast(b, FC_U8), got, sizeof got), FC_OK, "%s", fc_error(ctx));
+        cr_assert_arr_eq(got, right, sizeof right);
+        cr_assert_eq(fc_read(fc_bitcast(fc_not(b), FC_BOOL), got, sizeof got), FC_OK);
+        for (int i = 0; i < 7; i++)
+            cr_assert_eq(got[i], !right[i]);
+        cr_assert_not(fc_valid(fc_bitcast(b, FC_I16)));
+        EXPECT_ERROR(ctx, FC_INVALID, "bitcast", "bool has 8 bits", "i16 has 16");
+        fc_context_free(ctx);
+    }
+}
