@@ -238,7 +238,7 @@ Test(cuda_rows, compile_and_run, .timeout = 170)
         xfree(text);
         vec_free(&rows);
     }
-    cr_log_warn("%u kernels of %u rows compiled%s", kernels, programs,
+    cr_log_info("%u kernels of %u rows compiled%s", kernels, programs,
                 device ? " and run" : " for sm_90; no device to run them on");
 }
 
