@@ -11,6 +11,35 @@ check_index(struct inference *f, uint32_t i)
     return true;
 }
 
+// Operand i gives a window's start: one integer for each axis of x.
+static bool
+check_start(struct inference *f, uint32_t i, const struct shape *x)
+{
+    struct shape s = infer_in_shape(f, i);
+    uint8_t d = infer_in_dtype(f, i);
+    if (!dtype_is_int(d) || d == DT_u64)
+        return infer_error(f, "the start has dtype %s; cast it to i64", dtype_name(d));
+    if (s.rank != 1 || infer_hint(f, s.dim[0]) != x->rank)
+        return infer_error(f, "the start has shape %s; %s asks for [%u], an integer for each axis",
+                           infer_shape_text(f, &s), infer_shape_text(f, x), x->rank);
+    return true;
+}
+
+// A window of shape w has as many axes as x and is nowhere longer.
+static bool
+check_window(struct inference *f, const struct shape *x, const struct shape *w)
+{
+    if (w->rank != x->rank)
+        return infer_error(f, "a window of shape %s in %s; both need the same number of axes",
+                           infer_shape_text(f, w), infer_shape_text(f, x));
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (infer_hint(f, w->dim[i]) < 0 || infer_hint(f, w->dim[i]) > infer_hint(f, x->dim[i]))
+            return infer_error(f, "a window of shape %s in %s; axis %u may be 0 to %s",
+                               infer_shape_text(f, w), infer_shape_text(f, x), i,
+                               infer_dim_text(f, x->dim[i]));
+    return true;
+}
+
 static bool
 iota(struct inference *f)
 {
@@ -59,11 +88,72 @@ take_along(struct inference *f)
     return true;
 }
 
+static bool
+dynamic_slice(struct inference *f)
+{
+    struct shape x = infer_in_shape(f, 0);
+    f->shape.rank = (uint8_t)f->attr[0];
+    for (uint32_t i = 0; i < f->shape.rank; i++)
+        f->shape.dim[i] = (sym){f->attr[1 + i]};
+    return check_window(f, &x, &f->shape) && check_start(f, 1, &x);
+}
+
+// Operand i takes x's dtype, if that can hold all its values as promotion sees it.
+static bool
+cast_to_target(struct inference *f, uint32_t i)
+{
+    uint8_t own = infer_in_dtype(f, i);
+    if (dtype_promote(f->dtype, own) != f->dtype)
+        return infer_error(f, "%s has no room for values of %s; cast one of the two",
+                           dtype_name(f->dtype), dtype_name(own));
+    infer_cast_in(f, i, f->dtype);
+    return true;
+}
+
+static bool
+slice_update(struct inference *f)
+{
+    struct shape window = infer_in_shape(f, 1);
+    f->shape = infer_in_shape(f, 0);
+    return check_window(f, &f->shape, &window) && check_start(f, 2, &f->shape) &&
+           cast_to_target(f, 1);
+}
+
+static bool
+one_hot(struct inference *f)
+{
+    f->shape = infer_in_shape(f, 0);
+    if (f->shape.rank == MAX_RANK)
+        return infer_error(f, "shape %s has %d axes already; a new one does not fit",
+                           infer_shape_text(f, &f->shape), MAX_RANK);
+    if (f->attr[0] < 0)
+        return infer_error(f, "classes is %lld; it must not be negative", (long long)f->attr[0]);
+    if (f->attr[1] <= DT_NONE || f->attr[1] >= DT_COUNT)
+        return infer_error(f, "no such dtype");
+    f->shape.dim[f->shape.rank++] = sym_num(f->attr[0] < SYM_HUGE ? f->attr[0] : SYM_HUGE);
+    f->dtype = (uint8_t)f->attr[1];
+    return check_index(f, 0);
+}
+
 bool
 infer_index(struct inference *f)
 {
-    if (f->op == OP_iota)
+    if (f->nin)
+        f->dtype = infer_in_dtype(f, 0);
+    switch (f->op) {
+    case OP_iota:
         return iota(f);
-    f->dtype = infer_in_dtype(f, 0);
-    return f->op == OP_take ? take(f) : take_along(f);
+    case OP_take:
+        return take(f);
+    case OP_take_along:
+        return take_along(f);
+    case OP_dynamic_slice:
+        return dynamic_slice(f);
+    case OP_slice_update:
+        return slice_update(f);
+    case OP_one_hot:
+        return one_hot(f);
+    default:
+        return infer_error(f, "has no inference rule");
+    }
 }

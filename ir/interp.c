@@ -72,8 +72,8 @@ dense(uint8_t dtype, uint32_t rank, const int64_t *dim)
     return t;
 }
 
-static void
-copy(const struct tensor *to, const struct tensor *from)
+void
+interp_copy(const struct tensor *to, const struct tensor *from)
 {
     struct walk w;
     walk_start(&w, to->rank, to->dim);
@@ -175,7 +175,7 @@ pad(const struct interp_node *x)
         inner.dim[i] = x->in[0]->dim[i];
     }
     inner = moved(inner, base);
-    copy(&inner, x->in[0]);
+    interp_copy(&inner, x->in[0]);
 }
 
 static void
@@ -185,7 +185,7 @@ concat(const struct interp_node *x)
     for (uint32_t i = 0; i < x->n->nin; i++) {
         struct tensor part = moved(*x->out, at * x->out->stride[axis]);
         part.dim[axis] = x->in[i]->dim[axis];
-        copy(&part, x->in[i]);
+        interp_copy(&part, x->in[i]);
         at += part.dim[axis];
     }
 }
@@ -230,66 +230,13 @@ view(const struct interp_node *x)
         return concat(x);
     if (x->n->op != OP_reshape) {
         struct tensor t = seen_through(x);
-        return copy(x->out, &t);
+        return interp_copy(x->out, &t);
     }
     struct walk w; // reshape: the operand's elements in row-major order
     walk_start(&w, x->in[0]->rank, x->in[0]->dim);
     walk_follow(&w, x->in[0]);
     for (int64_t k = 0; w.left; walk_next(&w), k++)
         tensor_put(x->out, k, tensor_get(x->in[0], w.offset[0]));
-}
-
-int64_t
-interp_position(const struct interp_node *x, int64_t index, int64_t n, int64_t axis,
-                const struct walk *at)
-{
-    int64_t i = index < 0 ? index + n : index;
-    if (i >= 0 && i < n)
-        return i;
-    struct str s = {0};
-    for (uint32_t k = 0; k < at->rank; k++)
-        str_printf(&s, "%s%lld", k ? "," : "", (long long)at->at[k]);
-    diag_set(x->d, DIAG_INDEX, "%s: index %lld for result [%s] is out of range for axis %lld of "
-                               "size %lld", op_name(x->n->op), (long long)index, str_text(&s),
-             (long long)axis, (long long)n);
-    str_free(&s);
-    return -1;
-}
-
-// take and take_along. Both tensors are given the result's axes: x does not move along those of
-// the index, the index does not move along those of x; position times stride does the rest.
-static void
-take(const struct interp_node *x)
-{
-    const struct tensor *from = x->in[0], *index = x->in[1];
-    bool along = x->n->op == OP_take_along;
-    uint32_t axis = (uint32_t)x->attr[0], wide = along ? 1 : index->rank;
-    struct tensor a = *x->out, b = *x->out;
-    for (uint32_t i = 0; i < x->out->rank; i++) {
-        bool indexed = i >= axis && i < axis + wide;
-        a.stride[i] = indexed ? 0 : from->stride[i < axis ? i : i - wide + 1];
-        b.stride[i] = along ? index->stride[i] : indexed ? index->stride[i - axis] : 0;
-    }
-    struct walk w;
-    walk_start(&w, x->out->rank, x->out->dim);
-    walk_follow(&w, &a);
-    walk_follow(&w, &b);
-    for (int64_t k = 0; w.left; walk_next(&w), k++) {
-        int64_t i = scalar_to_int(index->dtype, tensor_get(index, w.offset[1]));
-        i = interp_position(x, i, from->dim[axis], axis, &w);
-        if (i >= 0)
-            tensor_put(x->out, k, tensor_get(from, w.offset[0] + i * from->stride[axis]));
-    }
-}
-
-static void
-iota(const struct interp_node *x)
-{
-    struct walk w;
-    walk_start(&w, x->out->rank, x->out->dim);
-    int64_t axis = x->attr[1 + x->out->rank];
-    for (int64_t k = 0; w.left; walk_next(&w), k++)
-        tensor_put(x->out, k, (uint64_t)w.at[axis]);
 }
 
 static void
@@ -302,7 +249,7 @@ compute(const struct interp_node *x)
     case OPK_VIEW:
         return view(x);
     case OPK_INDEX:
-        return x->n->op == OP_iota ? iota(x) : take(x);
+        return interp_index(x);
     case OPK_CONTRACT:
         return interp_matmul(x);
     case OPK_ELEM:
@@ -395,7 +342,7 @@ interp_graph(const struct graph *g, const struct tensor *in, struct tensor *out,
     for (uint32_t i = 0; i < g->outputs.n && ok; i++) {
         const struct tensor *v = &r.value[g->outputs.at[i].node.i];
         out[i] = dense(v->dtype, v->rank, v->dim);
-        copy(&out[i], v);
+        interp_copy(&out[i], v);
     }
     for (uint32_t i = 1; i < g->node.n; i++)
         if (g->node.at[i].op != OP_input)

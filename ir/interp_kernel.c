@@ -265,6 +265,10 @@ step(struct run *r, uint32_t i)
     case OP_load: *v = load(r, in); return;
     case OP_index: *v = (uint64_t)affine_at(r, &r->k.affine.at[in->aux]); return;
     case OP_result: *v = r->red[in->aux].result; return;
+    case OP_checked:
+        *v = r->value[in->a];
+        r->bad_index = r->value[in->b] ? r->bad_index : in->origin + 1;
+        return;
     default: break;
     }
     uint8_t operand = op_table[in->op].rule == DTR_WHERE ? in->dtype : r->k.inst.at[in->a].dtype;

@@ -77,6 +77,7 @@ struct access {
 //                                   or 0; b: mask (bool) or 0: where false the lane reads nothing
 //                                   and gives 0; c: in-range check (bool) or 0: where false (and
 //                                   the mask is true) the same, and the launch's error is raised
+//   OP_checked                      a, and where b (bool) is false the launch's error is raised
 //   OP_index                        aux: index of kernel.affine: base + sum stride * axis, an i64
 //   OP_result                       aux: accumulator
 //   OP_where                        aux: WHERE_RARELY: a is true for few elements and b is dear, so

@@ -287,6 +287,10 @@ check_kind(struct verifier *v, uint32_t i, const struct inst *in)
         return !((bits < 64 && in->bits >> bits) || (in->dtype == DT_bool && in->bits > 1)) ||
                fail(v, "%%%u: a literal of more bits than its dtype", i);
     }
+    if (in->op == OP_checked)
+        return check_operands(v, i, in, 2) &&
+               ((in->dtype == dtype_of(v, in->a) && dtype_of(v, in->b) == DT_bool) ||
+                fail(v, "%%%u: checked gives a's dtype and takes a bool b", i));
     if (in->op == OP_lookup && !check_table(v, i, in))
         return false;
     if (!op_is(in->op, OPK_ELEM) && !op_is(in->op, OPK_BODY))

@@ -8,37 +8,16 @@
 // the graph is no depth of the C stack.
 //
 // The body is built over the group's own axes in their order; kernel_normalise_axes follows.
-#include "passes/fuse.h"
+#include "passes/body.h"
 
 #include "ir/base/check.h"
 
 #include <string.h>
 
-struct value { // a node at a map
-    ref node;
-    uint32_t map, inst;
-};
-struct body {
-    struct fuser *f;
-    struct group *gr;
-    struct kernel *k;
-    struct body_result r;
-    VEC(struct imap) maps;
-    struct map map_index;
-    VEC(struct value) done;
-    struct map done_index;
-    struct map inst_index, access_index, affine_index;
-    VEC(struct value) stack;
-    uint32_t origin;
-    bool failed, has_over_p;
-    bool contracts; // a contraction keeps its axes of extent 1
-    uint32_t *result_of; // per hero of the group (by position): OP_result instruction
-};
-
 enum { MAX_INSTS = 4000 };
 
-static uint32_t
-fail(struct body *b, uint8_t reason, ref node)
+uint32_t
+body_fail(struct body *b, uint8_t reason, ref node)
 {
     if (!b->failed && !b->r.refine_axis)
         b->r = (struct body_result){.reason = reason, .node = node};
@@ -48,11 +27,11 @@ fail(struct body *b, uint8_t reason, ref node)
 
 // ---- maps
 
-static uint32_t
-intern_map(struct body *b, const struct imap *m)
+uint32_t
+body_map(struct body *b, const struct imap *m)
 {
     uint64_t h = hash_bytes(m->mask, m->c, m->rank * sizeof m->c[0]);
-    h = hash_mix(hash_mix(h, m->check), (uint64_t)m->index << 8 | m->rank);
+    h = hash_mix(hash_mix(h, m->check), m->rank);
     uint32_t at = 0;
     for (uint32_t id; (id = map_next(&b->map_index, h, &at));)
         if (imap_equal(&b->maps.at[id], m))
@@ -78,8 +57,8 @@ level_of_strides(const struct body *b, const int64_t *stride)
     return level;
 }
 
-static uint32_t
-add_inst(struct body *b, struct inst in)
+uint32_t
+body_inst(struct body *b, struct inst in)
 {
     const uint32_t operand[] = {in.a, in.b, in.c};
     for (uint32_t i = 0; i < 3; i++) {
@@ -100,16 +79,16 @@ add_inst(struct body *b, struct inst in)
             return id;
     }
     if (b->k->inst.n >= MAX_INSTS)
-        return fail(b, REASON_budget_insts, (ref){0});
+        return body_fail(b, REASON_budget_insts, (ref){0});
     vec_push(&b->k->inst, in);
     map_add(&b->inst_index, h, b->k->inst.n - 1);
     return b->k->inst.n - 1;
 }
 
-static uint32_t
-add_literal(struct body *b, uint8_t dtype, uint64_t bits)
+uint32_t
+body_literal(struct body *b, uint8_t dtype, uint64_t bits)
 {
-    return add_inst(b, (struct inst){.op = OP_literal, .dtype = dtype, .bits = bits});
+    return body_inst(b, (struct inst){.op = OP_literal, .dtype = dtype, .bits = bits});
 }
 
 static uint32_t
@@ -137,28 +116,57 @@ intern_access(struct body *b, bool affine, const struct access *a)
     return id;
 }
 
+uint32_t
+body_binary(struct body *b, uint16_t op, uint8_t dtype, uint32_t x, uint32_t y)
+{
+    return body_inst(b, (struct inst){.op = op, .dtype = dtype, .a = x, .b = y});
+}
+
 static uint32_t
-add_index(struct body *b, const struct coord *c)
+affine_index(struct body *b, const struct coord *c)
 {
     struct access a = {.dtype = DT_i64, .base = c->base};
     memcpy(a.stride, c->stride, sizeof a.stride);
+    a.stride[AXIS_DYNAMIC] = 0;
     if (level_of_strides(b, a.stride) == LEVEL_ONCE)
-        return add_literal(b, DT_i64, (uint64_t)c->base);
-    return add_inst(b, (struct inst){.op = OP_index, .dtype = DT_i64,
-                                     .aux = intern_access(b, true, &a),
-                                     .level = level_of_strides(b, a.stride)});
+        return body_literal(b, DT_i64, (uint64_t)c->base);
+    return body_inst(b, (struct inst){.op = OP_index, .dtype = DT_i64,
+                                      .aux = intern_access(b, true, &a),
+                                      .level = level_of_strides(b, a.stride)});
 }
 
+// An instruction times a number.
 static uint32_t
-add_binary(struct body *b, uint16_t op, uint8_t dtype, uint32_t x, uint32_t y)
+scaled(struct body *b, uint32_t x, int64_t times)
 {
-    return add_inst(b, (struct inst){.op = op, .dtype = dtype, .a = x, .b = y});
+    if (times == 1)
+        return x;
+    return body_binary(b, OP_mul, DT_i64, x, body_literal(b, DT_i64, (uint64_t)times));
 }
 
-static uint32_t
-both(struct body *b, uint32_t x, uint32_t y)
+uint32_t
+body_position(struct body *b, const struct coord *c)
 {
-    return x && y ? add_binary(b, OP_and, DT_bool, x, y) : x ? x : y;
+    uint32_t at = affine_index(b, c);
+    if (!c->dynamic)
+        return at;
+    uint32_t moved = scaled(b, (uint32_t)c->dynamic, c->stride[AXIS_DYNAMIC]);
+    return body_binary(b, OP_add, DT_i64, at, moved);
+}
+
+bool
+body_is_dynamic(const struct imap *m)
+{
+    bool dynamic = false;
+    for (uint32_t d = 0; d < m->rank; d++)
+        dynamic |= m->c[d].dynamic != 0;
+    return dynamic;
+}
+
+uint32_t
+body_both(struct body *b, uint32_t x, uint32_t y)
+{
+    return x && y ? body_binary(b, OP_and, DT_bool, x, y) : x ? x : y;
 }
 
 // lo <= coordinate < hi as a bool, or 0 when that always holds within the domain.
@@ -173,11 +181,11 @@ in_bounds(struct body *b, const struct coord *c, int64_t lo, int64_t hi)
         else
             most += reach;
     }
-    uint32_t at = add_index(b, c), ok = 0;
-    if (least < lo)
-        ok = add_binary(b, OP_ge, DT_bool, at, add_literal(b, DT_i64, (uint64_t)lo));
-    if (most >= hi)
-        ok = both(b, ok, add_binary(b, OP_lt, DT_bool, at, add_literal(b, DT_i64, (uint64_t)hi)));
+    uint32_t at = body_position(b, c), ok = 0;
+    if (least < lo || c->dynamic)
+        ok = body_binary(b, OP_ge, DT_bool, at, body_literal(b, DT_i64, (uint64_t)lo));
+    if (most >= hi || c->dynamic)
+        ok = body_both(b, ok, body_binary(b, OP_lt, DT_bool, at, body_literal(b, DT_i64, (uint64_t)hi)));
     return ok;
 }
 
@@ -195,17 +203,35 @@ kernel_buffer_of(struct body *b, uint32_t id, uint8_t dtype, uint8_t role)
     return (uint16_t)(b->k->buffers.n - 1);
 }
 
+// The part of an address that data give: an extra index and what it is multiplied by. Positions of
+// several dims are added up first.
+static void
+add_gather(struct body *b, struct inst *in, uint32_t index, int64_t stride)
+{
+    if (!in->a) {
+        in->a = index;
+        in->bits = (uint64_t)stride;
+        return;
+    }
+    uint32_t so_far = scaled(b, in->a, (int64_t)in->bits);
+    in->a = body_binary(b, OP_add, DT_i64, so_far, scaled(b, index, stride));
+    in->bits = 1;
+}
+
+// gather: the load whose access it is; NULL: no position of the map is given by data.
 static struct access
-dense_access(const struct body *b, const struct shape *s, const int64_t *stride,
-             const struct imap *m)
+dense_access(struct body *b, const struct shape *s, const int64_t *stride, const struct imap *m,
+             struct inst *gather)
 {
     struct access a = {0};
     int64_t run = 1;
     for (uint32_t d = s->rank; d-- > 0;) {
         int64_t step = stride ? stride[d] : run;
         a.base += m->c[d].base * step;
-        for (uint32_t i = 0; i < MAX_AXES; i++)
+        for (uint32_t i = 0; i < AXIS_DYNAMIC; i++)
             a.stride[i] += m->c[d].stride[i] * step;
+        if (m->c[d].dynamic && step)
+            add_gather(b, gather, (uint32_t)m->c[d].dynamic, m->c[d].stride[AXIS_DYNAMIC] * step);
         run *= dim_of(b->f->g, s, d);
     }
     return a;
@@ -225,28 +251,24 @@ emit_load(struct body *b, ref node, ref stored, uint32_t hero, const struct imap
     }
     struct use u = {hero, node, *m};
     vec_push(&b->gr->use, u);
-    struct access a = dense_access(b, graph_shape(b->f->g, node), stride, m);
-    int64_t gather = a.stride[AXIS_DYNAMIC];
-    a.stride[AXIS_DYNAMIC] = 0;
+    struct inst in = {.op = OP_load, .dtype = n->dtype, .b = m->mask};
+    struct access a = dense_access(b, graph_shape(b->f->g, node), stride, m, &in);
     a.dtype = n->dtype;
     a.buffer = kernel_buffer_of(b, id, n->dtype, BUF_IN);
-    struct inst in = {.op = OP_load, .dtype = n->dtype, .b = m->mask,
-                      .level = level_of_strides(b, a.stride)};
+    in.level = level_of_strides(b, a.stride);
     in.aux = intern_access(b, false, &a);
-    if (gather) {
-        in.a = m->index;
+    if (in.a && m->check) {
         in.c = m->check;
-        in.bits = (uint64_t)gather;
         b->origin = b->k->inst.at[m->check].origin; // whose indices are out of range, if they are
     }
-    return add_inst(b, in);
+    return body_inst(b, in);
 }
 
 // ---- nodes
 
 // The instruction of a node at a map, or 0 after pushing it on the stack.
-static uint32_t
-demand(struct body *b, ref node, uint32_t map)
+uint32_t
+body_demand(struct body *b, ref node, uint32_t map)
 {
     uint64_t key = hash_mix(node.i, map);
     uint32_t at = 0;
@@ -276,13 +298,13 @@ emit_elementwise(struct body *b, ref r, uint32_t map)
     for (uint32_t i = 0; i < n->nin; i++) {
         struct imap m;
         broadcast_map(g, &b->maps.at[map], graph_shape(g, n->in[i]), &m);
-        v[i] = demand(b, n->in[i], intern_map(b, &m));
+        v[i] = body_demand(b, n->in[i], body_map(b, &m));
         ready &= v[i] != 0;
     }
     if (!ready)
         return 0;
     b->origin = n->origin;
-    return add_inst(b, (struct inst){.op = n->op, .dtype = n->dtype, .a = v[0], .b = v[1],
+    return body_inst(b, (struct inst){.op = n->op, .dtype = n->dtype, .a = v[0], .b = v[1],
                                      .c = v[2]});
 }
 
@@ -296,19 +318,18 @@ emit_pad(struct body *b, ref r, uint32_t map)
     view_map(g, r, 0, &b->maps.at[map], b->gr, &m, &b->r);
     b->origin = n->origin;
     uint32_t inside = 0;
+    if (m.check) // where it fails, the position is none
+        return body_fail(b, REASON_view_not_affine, r);
     for (uint32_t d = 0; d < s->rank; d++)
-        if (m.c[d].stride[AXIS_DYNAMIC])
-            return fail(b, REASON_view_not_affine, r);
-    for (uint32_t d = 0; d < s->rank; d++)
-        inside = both(b, inside, in_bounds(b, &m.c[d], 0, dim_of(g, s, d)));
-    m.mask = both(b, m.mask, inside);
-    uint32_t x = demand(b, n->in[0], intern_map(b, &m));
+        inside = body_both(b, inside, in_bounds(b, &m.c[d], 0, dim_of(g, s, d)));
+    m.mask = body_both(b, m.mask, inside);
+    uint32_t x = body_demand(b, n->in[0], body_map(b, &m));
     if (!x || !inside)
         return x;
     uint64_t fill = (uint64_t)graph_attr(g, r)[2 * (s->rank + 1)];
     b->origin = n->origin;
-    return add_inst(b, (struct inst){.op = OP_where, .dtype = n->dtype, .a = inside, .b = x,
-                                     .c = add_literal(b, n->dtype, fill)});
+    return body_inst(b, (struct inst){.op = OP_where, .dtype = n->dtype, .a = inside, .b = x,
+                                     .c = body_literal(b, n->dtype, fill)});
 }
 
 // The input whose part holds the element; parts that the domain never reaches are left out.
@@ -324,20 +345,20 @@ emit_concat(struct body *b, ref r, uint32_t map)
         ref in = node_in(g, n, i);
         int64_t extent = dim_of(g, graph_shape(g, in), axis);
         struct imap m;
-        if (b->maps.at[map].c[axis].stride[AXIS_DYNAMIC])
-            return fail(b, REASON_view_not_affine, r);
+        if (b->maps.at[map].check && b->maps.at[map].c[axis].dynamic)
+            return body_fail(b, REASON_view_not_affine, r);
         view_map(g, r, i, &b->maps.at[map], b->gr, &m, &b->r);
         uint32_t inside = in_bounds(b, &m.c[axis], 0, extent);
         if (!extent)
             continue;
-        m.mask = both(b, m.mask, inside);
-        uint32_t x = demand(b, in, intern_map(b, &m));
+        m.mask = body_both(b, m.mask, inside);
+        uint32_t x = body_demand(b, in, body_map(b, &m));
         ready &= x != 0;
         if (!ready)
             continue;
         b->origin = n->origin;
         value = !value || !inside ? x
-                                  : add_inst(b, (struct inst){.op = OP_where, .dtype = n->dtype,
+                                  : body_inst(b, (struct inst){.op = OP_where, .dtype = n->dtype,
                                                               .a = inside, .b = x, .c = value});
     }
     return ready ? value : 0;
@@ -377,7 +398,7 @@ emit_view(struct body *b, ref r, uint32_t map)
         return emit_concat(b, r, map);
     struct imap m;
     if (view_map(g, r, 0, &b->maps.at[map], b->gr, &m, &b->r))
-        return demand(b, n->in[0], intern_map(b, &m));
+        return body_demand(b, n->in[0], body_map(b, &m));
     if (!b->r.refine_axis && reads_as_stored(b, r)) {
         uint32_t hero = b->f->hero_of[n->in[0].i];
         return emit_load(b, r, n->in[0], hero && !is_own(b, hero) ? hero : 0, &b->maps.at[map]);
@@ -387,65 +408,6 @@ emit_view(struct body *b, ref r, uint32_t map)
         b->r = (struct body_result){.reason = REASON_view_not_affine,
                                     .node = b->f->hero_of[r.i] ? n->in[0] : r};
     return 0;
-}
-
-// What take gives where the index is out of range: 0, and an error. A load does both itself; a
-// value computed of loads needs a select. What depends on no checked load (constants, broadcast
-// elements) could not tell the error: it is stored first and then loaded.
-static uint32_t
-zero_outside(struct body *b, ref take, uint32_t x, uint32_t check)
-{
-    bool told = false;
-    for (uint32_t i = 1; i < b->k->inst.n; i++)
-        told |= b->k->inst.at[i].op == OP_load && b->k->inst.at[i].c == check;
-    if (!told)
-        return fail(b, REASON_view_not_affine, graph_in(b->f->g, take, 0));
-    const struct inst *v = &b->k->inst.at[x];
-    if (v->op == OP_load && v->c == check)
-        return x;
-    uint8_t dtype = v->dtype;
-    return add_inst(b, (struct inst){.op = OP_where, .dtype = dtype, .a = check, .b = x,
-                                     .c = add_literal(b, dtype, 0)});
-}
-
-// take: x's dims before axis, the index's dims in place of axis, x's dims after it.
-// take_along: the index has x's rank and gives the position along axis at each of its points.
-static uint32_t
-emit_take(struct body *b, ref r, uint32_t map)
-{
-    const struct graph *g = b->f->g;
-    const struct node *n = graph_node(g, r);
-    const struct shape *xs = graph_shape(g, n->in[0]), *is = graph_shape(g, n->in[1]);
-    const struct imap *m = &b->maps.at[map];
-    uint32_t axis = (uint32_t)graph_attr(g, r)[0];
-    if (m->index)
-        return fail(b, REASON_view_not_affine, r);
-    struct imap mi = {.rank = is->rank, .mask = m->mask}, mx = {.rank = xs->rank, .mask = m->mask};
-    bool along = n->op == OP_take_along;
-    for (uint32_t d = 0; d < is->rank; d++)
-        if (dim_of(g, is, d) != 1)
-            mi.c[d] = m->c[along ? d : axis + d];
-    for (uint32_t d = 0; d < xs->rank; d++)
-        if (d != axis && dim_of(g, xs, d) != 1)
-            mx.c[d] = m->c[along || d < axis ? d : d + is->rank - 1];
-    uint32_t at = demand(b, n->in[1], intern_map(b, &mi));
-    if (!at)
-        return 0;
-    b->origin = n->origin;
-    if (b->k->inst.at[at].dtype != DT_i64)
-        at = add_inst(b, (struct inst){.op = OP_cast, .dtype = DT_i64, .a = at});
-    int64_t extent = dim_of(g, xs, axis);
-    uint32_t zero = add_literal(b, DT_i64, 0), size = add_literal(b, DT_i64, (uint64_t)extent);
-    uint32_t negative = add_binary(b, OP_lt, DT_bool, at, zero);
-    uint32_t wrapped = add_inst(b, (struct inst){.op = OP_where, .dtype = DT_i64, .a = negative,
-                                                 .b = add_binary(b, OP_add, DT_i64, at, size),
-                                                 .c = at});
-    mx.index = wrapped;
-    mx.check = both(b, add_binary(b, OP_ge, DT_bool, wrapped, zero),
-                    add_binary(b, OP_lt, DT_bool, wrapped, size));
-    mx.c[axis].stride[AXIS_DYNAMIC] = 1;
-    uint32_t x = demand(b, n->in[0], intern_map(b, &mx));
-    return x ? zero_outside(b, r, x, mx.check) : 0;
 }
 
 static uint32_t
@@ -474,10 +436,10 @@ emit_own_result(struct body *b, uint32_t hero, uint32_t map)
     const struct hero *h = &b->f->hero.at[hero];
     struct imap own, asked = b->maps.at[map];
     result_map(b->f->g, h, &own);
-    asked.mask = asked.check = asked.index = 0;
+    asked.mask = asked.check = 0;
     uint32_t result = b->result_of[hero_position(b->gr, hero)];
     if (!result || !imap_equal(&own, &asked))
-        return fail(b, REASON_domain_differs, h->node);
+        return body_fail(b, REASON_domain_differs, h->node);
     return result;
 }
 
@@ -490,7 +452,7 @@ emit_node(struct body *b, ref r, uint32_t map)
         return emit_load(b, r, r, 0, &b->maps.at[map]);
     if (n->op == OP_literal) {
         b->origin = n->origin;
-        return add_literal(b, n->dtype, (uint64_t)graph_attr(b->f->g, r)[0]);
+        return body_literal(b, n->dtype, (uint64_t)graph_attr(b->f->g, r)[0]);
     }
     if (hero && !is_own(b, hero)) {
         b->origin = 0; // computed elsewhere
@@ -502,25 +464,19 @@ emit_node(struct body *b, ref r, uint32_t map)
         return emit_elementwise(b, r, map);
     if (op_is(n->op, OPK_VIEW))
         return emit_view(b, r, map);
-    if (n->op == OP_iota) {
-        b->origin = n->origin;
-        const int64_t *attr = graph_attr(b->f->g, r);
-        const struct coord *c = &b->maps.at[map].c[attr[1 + attr[0]]];
-        return c->stride[AXIS_DYNAMIC] ? fail(b, REASON_view_not_affine, r) : add_index(b, c);
-    }
-    if (n->op == OP_take || n->op == OP_take_along)
-        return emit_take(b, r, map);
+    if (op_is(n->op, OPK_INDEX))
+        return body_index_op(b, r, map);
     CHECK(false, "%s reached the kernel builder", op_name(n->op));
 }
 
 static uint32_t
 emit(struct body *b, ref node, const struct imap *m)
 {
-    uint32_t map = intern_map(b, m), inst = demand(b, node, map);
+    uint32_t map = body_map(b, m), inst = body_demand(b, node, map);
     while (b->stack.n && !b->failed) {
         struct value top = b->stack.at[b->stack.n - 1];
         uint32_t before = b->stack.n;
-        inst = demand(b, top.node, top.map);
+        inst = body_demand(b, top.node, top.map);
         if (inst) {
             b->stack.n = before - 1;
             continue;
@@ -535,7 +491,7 @@ emit(struct body *b, ref node, const struct imap *m)
     if (b->failed)
         return 0;
     b->stack.n = 0;
-    inst = demand(b, node, map);
+    inst = body_demand(b, node, map);
     b->stack.n = 0;
     return inst;
 }
@@ -545,7 +501,7 @@ emit(struct body *b, ref node, const struct imap *m)
 static void
 add_store(struct body *b, const struct hero *h, uint32_t hero, uint32_t value, const struct imap *m)
 {
-    struct access a = dense_access(b, graph_shape(b->f->g, h->node), NULL, m);
+    struct access a = dense_access(b, graph_shape(b->f->g, h->node), NULL, m, NULL);
     a.dtype = graph_node(b->f->g, h->node)->dtype;
     a.buffer = kernel_buffer_of(b, hero, a.dtype, BUF_OUT);
     const struct inst *v = &b->k->inst.at[value];
@@ -558,7 +514,7 @@ add_store(struct body *b, const struct hero *h, uint32_t hero, uint32_t value, c
         distinct &= a.stride[x] || b->gr->axis[x].extent == 1 ||
                     (b->gr->axis[x].kind == AXIS_R && s.level <= LEVEL_ROW);
     if (v->level > s.level || !distinct) {
-        fail(b, REASON_domain_differs, h->node);
+        body_fail(b, REASON_domain_differs, h->node);
         return;
     }
     vec_push(&b->k->store, s);
@@ -569,13 +525,13 @@ add_acc(struct body *b, const struct hero *h, uint16_t op, uint8_t dtype, uint32
         uint8_t stage)
 {
     if (stage + 1 >= MAX_STAGES)
-        return fail(b, REASON_budget_stages, h->node);
+        return body_fail(b, REASON_budget_stages, h->node);
     struct acc acc = {.op = op, .dtype = dtype, .stage = stage, .value = value,
                       .scope = h->over_p ? OVER_P : OVER_R,
                       .origin = graph_node(b->f->g, h->node)->origin};
     vec_push(&b->k->acc, acc);
     b->origin = acc.origin;
-    return add_inst(b, (struct inst){.op = OP_result,
+    return body_inst(b, (struct inst){.op = OP_result,
                                      .dtype = op_gives_position(op) ? DT_i64 : dtype,
                                      .aux = b->k->acc.n - 1, .stage = (uint8_t)(stage + 1),
                                      .level = h->over_p ? LEVEL_ONCE : LEVEL_ROW});
@@ -590,11 +546,11 @@ build_reduce(struct body *b, const struct hero *h)
         return 0;
     // The same for all of R: still n of them.
     if (!h->over_p && b->k->inst.at[v].level != LEVEL_ELEM)
-        v = add_inst(b, (struct inst){.op = OP_cast, .dtype = b->k->inst.at[v].dtype, .a = v,
+        v = body_inst(b, (struct inst){.op = OP_cast, .dtype = b->k->inst.at[v].dtype, .a = v,
                                       .level = LEVEL_ELEM});
     const struct inst *x = &b->k->inst.at[v];
     if (h->over_p && x->level == LEVEL_ELEM)
-        return fail(b, REASON_domain_differs, h->node);
+        return body_fail(b, REASON_domain_differs, h->node);
     return add_acc(b, h, graph_node(b->f->g, h->node)->op, x->dtype, v, x->stage);
 }
 
@@ -617,7 +573,7 @@ build_contract(struct body *b, const struct hero *h)
         if (!value[side])
             return 0;
         if (b->k->inst.at[value[side]].stage)
-            return fail(b, REASON_no_class, h->node);
+            return body_fail(b, REASON_no_class, h->node);
     }
     uint8_t dtype = graph_node(g, h->node)->dtype;
     uint32_t result = add_acc(b, h, OP_sum, dtype, 0, 0);
@@ -660,14 +616,14 @@ check_over_p(struct body *b)
         after[i] = after[x->a] || after[x->b] || after[x->c] ||
                    (x->op == OP_result && k->acc.at[x->aux].scope == OVER_P);
         if (after[i] && x->level != LEVEL_ONCE)
-            fail(b, REASON_needs_grid_barrier, (ref){0});
+            body_fail(b, REASON_needs_grid_barrier, (ref){0});
     }
     for (uint32_t i = 0; i < k->store.n; i++)
         if (after[k->store.at[i].value] && k->store.at[i].level != LEVEL_ONCE)
-            fail(b, REASON_needs_grid_barrier, (ref){0});
+            body_fail(b, REASON_needs_grid_barrier, (ref){0});
     for (uint32_t i = 0; i < k->acc.n; i++)
         if (after[k->acc.at[i].value])
-            fail(b, REASON_needs_grid_barrier, (ref){0});
+            body_fail(b, REASON_needs_grid_barrier, (ref){0});
     xfree(after);
 }
 

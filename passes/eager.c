@@ -82,8 +82,11 @@ plan_eager_figures(struct plan *p)
             bool again = false;
             for (uint32_t j = 0; j < k && n->nin <= 4; j++)
                 again |= node_in(g, n, j).i == in.i;
+            int64_t bytes = bytes_behind(g, in), result = graph_bytes(g, (ref){i});
+            if (k == 0 && op_is(n->op, OPK_INDEX)) // no more than what is picked
+                bytes = bytes < result ? bytes : result;
             if (!again)
-                p->eager_bytes += bytes_behind(g, in);
+                p->eager_bytes += bytes;
         }
     }
     p->eager_peak_bytes = eager_peak(g);

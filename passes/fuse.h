@@ -15,12 +15,13 @@ enum { AXIS_DYNAMIC = MAX_AXES - 1 }; // stands for a position given by data, wh
 
 struct coord { // an index of one dim: base + sum stride * axis, over a group's axes
     int64_t base, stride[MAX_AXES];
+    int64_t dynamic; // the instruction that stride[AXIS_DYNAMIC] multiplies; 0: none
 };
 struct imap { // where an element of a node is, for a point of the group's domain
     uint8_t rank;
     struct coord c[MAX_RANK + 1];
-    uint32_t mask;         // instruction: the element exists (0: always)
-    uint32_t check, index; // a dim's position given by data: in range; the position
+    uint32_t mask;  // instruction: the element exists (0: always)
+    uint32_t check; // instruction: a position given by data is in range (0: it always is)
 };
 
 enum hero_kind { HERO_STORE, HERO_REDUCE, HERO_CONTRACT };

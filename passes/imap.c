@@ -13,7 +13,7 @@
 bool
 imap_equal(const struct imap *a, const struct imap *b)
 {
-    if (a->rank != b->rank || a->mask != b->mask || a->check != b->check || a->index != b->index)
+    if (a->rank != b->rank || a->mask != b->mask || a->check != b->check)
         return false;
     return !memcmp(a->c, b->c, a->rank * sizeof a->c[0]);
 }
@@ -21,7 +21,7 @@ imap_equal(const struct imap *a, const struct imap *b)
 void
 broadcast_map(const struct graph *g, const struct imap *m, const struct shape *to, struct imap *out)
 {
-    struct imap r = {.rank = to->rank, .mask = m->mask, .check = m->check, .index = m->index};
+    struct imap r = {.rank = to->rank, .mask = m->mask, .check = m->check};
     uint32_t skip = m->rank - to->rank;
     for (uint32_t i = 0; i < to->rank; i++)
         if (dim_of(g, to, i) != 1)
@@ -29,12 +29,17 @@ broadcast_map(const struct graph *g, const struct imap *m, const struct shape *t
     *out = r;
 }
 
-static void
+// False: two positions given by data in one sum.
+static bool
 coord_add(struct coord *c, const struct coord *x, int64_t times)
 {
+    if (c->dynamic && x->dynamic)
+        return false;
     c->base += x->base * times;
     for (uint32_t a = 0; a < MAX_AXES; a++)
         c->stride[a] += x->stride[a] * times;
+    c->dynamic += x->dynamic;
+    return true;
 }
 
 static int64_t
@@ -91,7 +96,7 @@ static bool
 reshape_map(const struct graph *g, const struct shape *from, const struct shape *to,
             const struct imap *m, const struct group *gr, struct imap *out, struct body_result *r)
 {
-    *out = (struct imap){.rank = to->rank, .mask = m->mask, .check = m->check, .index = m->index};
+    *out = (struct imap){.rank = to->rank, .mask = m->mask, .check = m->check};
     uint32_t i = 0, k = 0;
     while (i < from->rank || k < to->rank) {
         uint32_t i0 = i, k0 = k;
@@ -108,7 +113,8 @@ reshape_map(const struct graph *g, const struct shape *from, const struct shape 
         struct coord flat = {0};
         int64_t weight = 1;
         for (uint32_t d = i; d-- > i0;) {
-            coord_add(&flat, &m->c[d], weight);
+            if (!coord_add(&flat, &m->c[d], weight))
+                return false;
             weight *= dim_of(g, from, d);
         }
         if (k - k0 == 1 && i - i0 >= 1) {

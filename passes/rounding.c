@@ -83,8 +83,9 @@ rewrite(struct pass *p, ref r)
         out = pass_op(p, n->op, in.at, in.n, a->v, a->n);
     }
     vec_free(&in);
-    bool moved = op_is(n->op, OPK_VIEW) || n->op == OP_take || n->op == OP_take_along ||
-                 n->op == OP_where;
+    bool moved = op_is(n->op, OPK_VIEW) || op_is(n->op, OPK_INDEX) || n->op == OP_where;
+    if (n->op == OP_one_hot)
+        return pass_cast(p, out, DT_f32); // 0 and 1 are exact
     if (dtype_is_half(n->dtype) && (n->op == OP_cast || n->op == OP_bitcast ||
                               (p->options->strict && !moved)))
         out = pass_cast(p, pass_cast(p, out, n->dtype), DT_f32);

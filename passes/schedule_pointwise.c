@@ -31,7 +31,7 @@ body_cost(const struct kernel *k)
     struct body_cost c = {.width = 1, .out_width = 1};
     for (uint32_t i = 1; i < k->inst.n; i++) {
         const struct inst *in = &k->inst.at[i];
-        c.ops += op_table[in->op].cost;
+        c.ops += in->level == LEVEL_ONCE ? 0 : op_table[in->op].cost;
         c.width = max64(c.width, dtype_size(in->dtype));
         if (in->op != OP_load)
             continue;

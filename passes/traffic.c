@@ -165,7 +165,7 @@ launch_traffic(struct launch *l, const struct target *t)
         const struct access *a = &k->access.at[x->aux];
         int64_t size = dtype_size(a->dtype);
         int64_t limit = k->buffers.at[a->buffer].span_hi; // elements, while the plan is built
-        int64_t n = access_elements(l, dep[i], stages[i], size, x->a ? INT64_MAX : limit, t);
+        int64_t n = access_elements(l, dep[i], stages[i], size, dep[x->a] ? INT64_MAX : limit, t);
         int64_t *sum = &l->buffer_bytes[a->buffer];
         *sum += n * size;
         if (n > most[a->buffer])

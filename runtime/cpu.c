@@ -195,13 +195,13 @@ line(int64_t bytes) // whole cache lines
     return (bytes + 63) & ~(int64_t)63;
 }
 
-// The origin of the launch's first load that checks its index: the interpreter does not say which
-// of several failed.
+// The origin of the launch's first check of an index: the interpreter does not say which of several
+// failed.
 static int32_t
 checked_origin(const struct kernel *k)
 {
     for (uint32_t i = 1; i < k->inst.n; i++)
-        if (k->inst.at[i].op == OP_load && k->inst.at[i].c)
+        if (k->inst.at[i].op == OP_checked || (k->inst.at[i].op == OP_load && k->inst.at[i].c))
             return (int32_t)k->inst.at[i].origin;
     return 0;
 }

@@ -240,15 +240,15 @@ gather(struct emitter *e, uint8_t dtype, uint32_t lanes, const char *ptrs, const
     return v;
 }
 
-// Sets args->error where a lane exists, is not masked out and fails the check.
-static void
-raise_unless(struct emitter *e, const struct emit_scope *s, uint32_t inst, const char *mask)
+void
+emit_check(struct emitter *e, const struct emit_scope *s, uint32_t inst, const char *check,
+           const char *mask)
 {
     const struct inst *in = &e->kernel.inst.at[inst];
     if (!e->dummy)
         e->dummy = emit_entry_op(e, "alloca i32");
     uint32_t n = s->lanes;
-    const char *bad = emit_op(e, "xor <%u x i1> %s, splat (i1 true)", n, s->value[in->c]);
+    const char *bad = emit_op(e, "xor <%u x i1> %s, splat (i1 true)", n, check);
     bad = emit_and_mask(e, n, mask, bad);
     const char *any = emit_op(e, "call i1 @llvm.vector.reduce.or.v%ui1(<%u x i1> %s)", n, n, bad);
     const char *at = emit_op(e, "getelementptr i8, ptr %%args, i64 24");
@@ -290,7 +290,7 @@ emit_load(struct emitter *e, struct emit_scope *s, uint32_t inst)
     enum shape shape = access_shape(e, s, x, &stride, &per_lane);
     const char *own = in->b ? s->value[in->b] : NULL; // without the scope's mask
     if (in->c) {
-        raise_unless(e, s, inst, emit_and_mask(e, n, s->mask, own));
+        emit_check(e, s, inst, s->value[in->c], emit_and_mask(e, n, s->mask, own));
         own = emit_and_mask(e, n, own, s->value[in->c]);
     }
     bool own_varies = varies(e, s, e->depends[in->b] | e->depends[in->c]);

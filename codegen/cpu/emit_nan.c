@@ -116,6 +116,8 @@ low_half(const struct kernel *k, const uint8_t *low, const struct inst *in)
         return in->aux == BITCAST_NUMBER ? LOW_ZERO_IF_NAN : LOW_ANY;
     case OP_result:
         return of_result(k, low, in);
+    case OP_checked:
+        return low[in->a];
     case OP_where:
         return least(low[in->b], low[in->c]);
     case OP_neg:

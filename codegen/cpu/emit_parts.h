@@ -14,6 +14,9 @@ bool varies(const struct emitter *e, const struct emit_scope *s, uint16_t axes);
 const char *emit_iota(struct emitter *e, uint32_t lanes);
 // The address of lane 0 over the axes bound so far (remembered in s).
 const char *emit_base(struct emitter *e, struct emit_scope *s, uint32_t access);
+// Sets args->error to inst's origin where a lane of mask (NULL: all) fails the check.
+void emit_check(struct emitter *e, const struct emit_scope *s, uint32_t inst, const char *check,
+                const char *mask);
 // An OP_load whose operands have been computed in s.
 const char *emit_load(struct emitter *e, struct emit_scope *s, uint32_t inst);
 // max or min of floats a and b; literal: b's instruction, where that is a literal, else NULL.

@@ -218,6 +218,9 @@ compute(struct emitter *e, struct emit_scope *s, uint32_t i)
         const char *ta = emit_type(e, from, s->lanes), *tb = emit_type(e, in->dtype, s->lanes);
         return strcmp(ta, tb) == 0 ? a : emit_op(e, "bitcast %s %s to %s", ta, a, tb);
     }
+    case OP_checked:
+        emit_check(e, s, i, b, s->mask);
+        return a;
     case OP_lookup:
         return emit_lookup(e, (uint32_t)e->kernel.inst.at[in->b].bits, s->lanes, a);
     default:

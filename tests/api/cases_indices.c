@@ -1,6 +1,7 @@
-// cases_indices.c: indices out of range, wherever take stands among other ops. Negative ones wrap
-// once; beyond that the element is 0, whatever was computed of the operand, and the next
-// synchronising call returns FC_INDEX with the op's name. Lazy and eager must agree on both.
+// cases_indices.c: positions given by data. Negative ones wrap once; beyond that what is read is 0,
+// whatever was computed of the operand, what is written is dropped, and the next synchronising call
+// returns FC_INDEX with the op's name, wherever the op stands among others. Lazy and eager must
+// agree on all of it. Values of a tensor that is updated are those before the update.
 #include "api.h"
 
 static const float f5[5] = {1, 2, 3, 4, 5};
@@ -81,6 +82,100 @@ along_and_losses(fc_context *ctx)
     EXPECT_ERROR(ctx, FC_INDEX, "cross_entropy");
 }
 
+static fc_tensor
+start_of(fc_context *ctx, int64_t row, int64_t column)
+{
+    int64_t at[] = {row, column};
+    return fc_from_host(ctx, FC_I64, at, FC_SHAPE(2));
+}
+
+static fc_tensor
+place(fc_context *ctx, int64_t at)
+{
+    return fc_from_host(ctx, FC_I64, &at, FC_SHAPE(1));
+}
+
+static void
+of_windows(fc_context *ctx)
+{
+    static const float six[6] = {1, 2, 3, 4, 5, 6};
+    fc_tensor x = fc_from_host(ctx, FC_F32, six, FC_SHAPE(2, 3)), v = the_five(ctx);
+    fc_tensor t = fc_permute(x, FC_LIST(1, 0));
+    EXPECT(ctx, fc_dynamic_slice(x, start_of(ctx, 0, 1), FC_SHAPE(2, 2)), 2, 3, 5, 6);
+    EXPECT(ctx, fc_dynamic_slice(x, start_of(ctx, -1, -3), FC_SHAPE(1, 2)), 4, 5);
+    EXPECT(ctx, fc_dynamic_slice(t, start_of(ctx, 1, 0), FC_SHAPE(2, 2)), 2, 5, 3, 6);
+    EXPECT(ctx, fc_dynamic_slice(fc_flip(v, FC_ALL), place(ctx, 1), FC_SHAPE(3)), 4, 3, 2);
+    EXPECT(ctx, fc_dynamic_slice(fc_dynamic_slice(v, place(ctx, 1), FC_SHAPE(4)), place(ctx, -2),
+                                 FC_SHAPE(2)), 4, 5);
+    EXPECT(ctx, fc_dynamic_slice(fc_concat(((fc_tensor[]){v, fc_neg(v)}), 2, 0), place(ctx, 3),
+                                 FC_SHAPE(4)), 4, 5, -1, -2);
+    EXPECT(ctx, fc_slice_update(x, fc_ones(ctx, FC_F32, FC_SHAPE(1, 2)), start_of(ctx, 1, 1)), 1,
+           2, 3, 4, 1, 1);
+    EXPECT(ctx, fc_slice_update(x, fc_zeros(ctx, FC_F32, FC_SHAPE(2, 0)), start_of(ctx, 0, 3)), 1,
+           2, 3, 4, 5, 6);
+    // A start wraps once; then elements do not wrap again.
+    TELLS(fc_dynamic_slice(v, place(ctx, -2), FC_SHAPE(3)), "dynamic_slice", 4, 5, 0);
+    TELLS(fc_dynamic_slice(v, place(ctx, -6), FC_SHAPE(2)), "dynamic_slice", 0, 1);
+    TELLS(fc_dynamic_slice(fc_add_scalar(v, 1), place(ctx, 4), FC_SHAPE(2)), "dynamic_slice", 6, 0);
+    TELLS(fc_dynamic_slice(v, place(ctx, INT64_MIN), FC_SHAPE(2)), "dynamic_slice", 0, 0);
+    TELLS(fc_add_scalar(fc_dynamic_slice(v, place(ctx, INT64_MAX), FC_SHAPE(2)), 1),
+          "dynamic_slice", 1, 1);
+    TELLS(fc_slice_update(v, fc_neg(v), place(ctx, 3)), "slice_update", 1, 2, 3, -1, -2);
+    TELLS(fc_slice_update(v, fc_neg(v), place(ctx, -7)), "slice_update", -3, -4, -5, 4, 5);
+}
+
+static void
+of_one_hot(fc_context *ctx)
+{
+    static const int32_t i[4] = {1, -1, 3, 0};
+    fc_tensor index = fc_from_host(ctx, FC_I32, i, FC_SHAPE(4));
+    EXPECT(ctx, fc_one_hot(index, 3, FC_F32), 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0);
+    EXPECT(ctx, fc_cast(fc_one_hot(index, 2, FC_BOOL), FC_F32), 0, 1, 0, 0, 0, 0, 1, 0);
+    EXPECT(ctx, fc_cast(fc_one_hot(index, 2, FC_BF16), FC_F32), 0, 1, 0, 0, 0, 0, 1, 0);
+    EXPECT(ctx, fc_cast(fc_sum(fc_one_hot(index, 4, FC_I8), FC_LIST(0), false), FC_F32), 1, 1, 0, 1);
+}
+
+// x[1:] = x[:-1] and the like: what is read is the tensor before.
+static void
+of_updates_that_overlap(fc_context *ctx)
+{
+    static const float six[6] = {0, 1, 2, 3, 4, 5}, four[4] = {-1, 9, 7, -2};
+    fc_tensor x = fc_from_host(ctx, FC_F32, six, FC_SHAPE(3, 2));
+    fc_tensor head = fc_slice(x, FC_LIST(0, 0), FC_LIST(2, 2), FC_LIST(1, 1));
+    EXPECT(ctx, fc_slice_update(x, head, start_of(ctx, 1, 0)), 0, 1, 0, 1, 2, 3);
+    fc_tensor y = fc_mul_scalar(x, 2); // in memory of its own, that the update could take over
+    head = fc_slice(y, FC_LIST(0, 0), FC_LIST(2, 2), FC_LIST(1, 1));
+    EXPECT(ctx, fc_slice_update(y, head, start_of(ctx, 1, 0)), 0, 2, 0, 2, 4, 6);
+    EXPECT(ctx, fc_add(y, fc_slice_update(y, head, start_of(ctx, -2, 0))), 0, 4, 4, 8, 12, 16);
+    fc_tensor v = fc_from_host(ctx, FC_F32, four, FC_SHAPE(2, 2));
+    for (int column = 0; column < 2; column++) {
+        fc_tensor part = fc_slice(v, FC_LIST(0, column), FC_LIST(2, column + 1), FC_LIST(1, 1));
+        part = fc_min_scalar(fc_max_scalar(part, 0), column ? 3 : 5);
+        v = fc_slice_update(v, part, start_of(ctx, 0, column));
+    }
+    EXPECT(ctx, v, 0, 3, 5, 0);
+}
+
+static void
+of_mistakes(fc_context *ctx)
+{
+    fc_tensor x = fc_ones(ctx, FC_F32, FC_SHAPE(2, 3)), s = start_of(ctx, 0, 0);
+    fc_dynamic_slice(x, s, FC_SHAPE(2, 4));
+    EXPECT_ERROR(ctx, FC_INVALID, "dynamic_slice", "[2,4]", "[2,3]", "axis 1 may be 0 to 3");
+    fc_dynamic_slice(x, place(ctx, 0), FC_SHAPE(1, 1));
+    EXPECT_ERROR(ctx, FC_INVALID, "dynamic_slice", "start has shape [1]", "asks for [2]");
+    fc_dynamic_slice(x, fc_cast(s, FC_F32), FC_SHAPE(1, 1));
+    EXPECT_ERROR(ctx, FC_INVALID, "dynamic_slice", "start has dtype f32", "cast it to i64");
+    fc_slice_update(x, fc_ones(ctx, FC_F32, FC_SHAPE(3)), s);
+    EXPECT_ERROR(ctx, FC_INVALID, "slice_update", "[3] in [2,3]", "number of axes");
+    fc_slice_update(x, fc_ones(ctx, FC_F64, FC_SHAPE(1, 1)), s);
+    EXPECT_ERROR(ctx, FC_INVALID, "slice_update", "f32 has no room for values of f64");
+    fc_one_hot(x, 3, FC_F32);
+    EXPECT_ERROR(ctx, FC_INVALID, "one_hot", "dtype f32", "cast it to i64");
+    fc_one_hot(s, -1, FC_F32);
+    EXPECT_ERROR(ctx, FC_INVALID, "one_hot", "classes is -1");
+}
+
 static void
 in_both_modes(void (*check)(fc_context *ctx))
 {
@@ -103,4 +198,20 @@ Test(cases_indices, of_constants_and_broadcast_values)
 Test(cases_indices, along_an_axis_and_in_losses)
 {
     in_both_modes(along_and_losses);
+}
+Test(cases_indices, of_windows_that_start_at_data)
+{
+    in_both_modes(of_windows);
+}
+Test(cases_indices, one_hot_rows)
+{
+    in_both_modes(of_one_hot);
+}
+Test(cases_indices, updates_that_overlap_what_they_read)
+{
+    in_both_modes(of_updates_that_overlap);
+}
+Test(cases_indices, mistakes_in_windows)
+{
+    in_both_modes(of_mistakes);
 }

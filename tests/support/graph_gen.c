@@ -178,6 +178,62 @@ step_slice(struct gen *s, ref x, bool shift)
 }
 
 static ref
+iota(struct gen *s, int64_t n)
+{
+    return build(s, OP_iota, NULL, 0, (int64_t[]){1, n, 0}, 3);
+}
+
+// [rank] integers: 1 for axis, else 0.
+static ref
+unit_start(struct gen *s, uint32_t rank, int64_t axis)
+{
+    ref is_axis[] = {iota(s, rank), graph_literal(s->g, DT_i64, (uint64_t)axis, 0)};
+    ref one = build(s, OP_eq, is_axis, 2, NULL, 0);
+    return build(s, OP_cast, &one, 1, (int64_t[]){DT_i64}, 1);
+}
+
+// Positions in [-n, n) on an axis of n, each of the n once or (n even) some twice.
+static ref
+positions(struct gen *s, int64_t n)
+{
+    int64_t factor = rng_below(&s->r, 2) ? n - 1 : 2;
+    ref product[] = {iota(s, n), graph_literal(s->g, DT_i64, (uint64_t)factor, 0)};
+    ref in_range[] = {build(s, OP_mul, product, 2, NULL, 0),
+                      graph_literal(s->g, DT_i64, (uint64_t)n, 0)};
+    ref wrap[] = {build(s, OP_mod, in_range, 2, NULL, 0),
+                  graph_literal(s->g, DT_i64, rng_below(&s->r, 2) ? (uint64_t)n : 0, 0)};
+    return build(s, OP_sub, wrap, 2, NULL, 0);
+}
+
+// Ops that read or write at positions given by data, with results of the operand's shape.
+static ref
+step_index(struct gen *s)
+{
+    ref x = pick(s), y = pick(s);
+    struct shape sh = *graph_shape(s->g, x);
+    if (!sh.rank)
+        return (ref){0};
+    int64_t axis = rng_below(&s->r, sh.rank), n = sh.dim[axis].v;
+    uint32_t kind = rng_below(&s->r, 3);
+    if (kind == 0)
+        return build(s, OP_take, (ref[]){x, positions(s, n)}, 2, &axis, 1);
+    int64_t sizes[MAX_RANK + 1] = {sh.rank}, pad[2 * MAX_RANK + 3] = {0};
+    for (uint32_t i = 0; i < sh.rank; i++)
+        sizes[1 + i] = sh.dim[i].v - (i == axis && n > 1);
+    pad[0] = pad[sh.rank + 1] = sh.rank;
+    pad[1 + axis] = n > 1;
+    ref start = n > 1 ? unit_start(s, sh.rank, axis) : unit_start(s, sh.rank, -1);
+    if (kind == 2 && shape_equal(&sh, graph_shape(s->g, y)) &&
+        graph_node(s->g, x)->dtype == graph_node(s->g, y)->dtype) {
+        ref at_front[] = {y, unit_start(s, sh.rank, -1)};
+        ref part = build(s, OP_dynamic_slice, at_front, 2, sizes, sh.rank + 1u);
+        return build(s, OP_slice_update, (ref[]){x, part, start}, 3, NULL, 0);
+    }
+    ref part = build(s, OP_dynamic_slice, (ref[]){x, start}, 2, sizes, sh.rank + 1u);
+    return build(s, OP_pad, &part, 1, pad, 2u * sh.rank + 3u);
+}
+
+static ref
 step_view(struct gen *s)
 {
     ref x = pick(s);
@@ -186,7 +242,10 @@ step_view(struct gen *s)
         return (ref){0};
     int64_t axis = rng_below(&s->r, sh.rank), count = shape_count(s->g, &sh);
     int64_t attr[MAX_RANK + 2] = {1, axis};
-    switch (rng_below(&s->r, 6)) {
+    switch (rng_below(&s->r, 8)) {
+    case 6:
+    case 7:
+        return step_index(s);
     case 0:
         return build(s, OP_flip, &x, 1, attr, 2);
     case 1: { // to the base shape

@@ -1,0 +1,168 @@
+// interp_index.c: the graph interpreter's rules of ops that read or write at positions given by
+// data. An index out of range leaves the result as if that element were 0, or were not there, and
+// an error that names the op.
+#include "ir/interp_walk.h"
+
+#include "ir/base/check.h"
+#include "ir/base/str.h"
+
+int64_t
+interp_position(const struct interp_node *x, int64_t index, int64_t n, int64_t axis,
+                const struct walk *at)
+{
+    int64_t i = index < 0 ? index + n : index;
+    if (i >= 0 && i < n)
+        return i;
+    struct str s = {0};
+    for (uint32_t k = 0; k < at->rank; k++)
+        str_printf(&s, "%s%lld", k ? "," : "", (long long)at->at[k]);
+    diag_set(x->d, DIAG_INDEX, "%s: index %lld for result [%s] is out of range for axis %lld of "
+                               "size %lld", op_name(x->n->op), (long long)index, str_text(&s),
+             (long long)axis, (long long)n);
+    str_free(&s);
+    return -1;
+}
+
+// take and take_along. Both tensors are given the result's axes: x does not move along those of
+// the index, the index does not move along those of x; position times stride does the rest.
+static void
+take(const struct interp_node *x)
+{
+    const struct tensor *from = x->in[0], *index = x->in[1];
+    bool along = x->n->op == OP_take_along;
+    uint32_t axis = (uint32_t)x->attr[0], wide = along ? 1 : index->rank;
+    struct tensor a = *x->out, b = *x->out;
+    for (uint32_t i = 0; i < x->out->rank; i++) {
+        bool indexed = i >= axis && i < axis + wide;
+        a.stride[i] = indexed ? 0 : from->stride[i < axis ? i : i - wide + 1];
+        b.stride[i] = along ? index->stride[i] : indexed ? index->stride[i - axis] : 0;
+    }
+    struct walk w;
+    walk_start(&w, x->out->rank, x->out->dim);
+    walk_follow(&w, &a);
+    walk_follow(&w, &b);
+    for (int64_t k = 0; w.left; walk_next(&w), k++) {
+        int64_t i = scalar_to_int(index->dtype, tensor_get(index, w.offset[1]));
+        i = interp_position(x, i, from->dim[axis], axis, &w);
+        if (i >= 0)
+            tensor_put(x->out, k, tensor_get(from, w.offset[0] + i * from->stride[axis]));
+    }
+}
+
+static void
+iota(const struct interp_node *x)
+{
+    struct walk w;
+    walk_start(&w, x->out->rank, x->out->dim);
+    int64_t axis = x->attr[1 + x->out->rank];
+    for (int64_t k = 0; w.left; walk_next(&w), k++)
+        tensor_put(x->out, k, (uint64_t)w.at[axis]);
+}
+
+// The start of a window of the given size on each axis of x, from a tensor of one integer an axis;
+// negative ones wrap once. Positions so far off that adding to them would overflow are as good
+// nearer by.
+static void
+window_start(const struct tensor *index, const struct tensor *x, const int64_t *size,
+             int64_t *start)
+{
+    for (uint32_t d = 0; d < x->rank; d++) {
+        int64_t i = scalar_to_int(index->dtype, tensor_get(index, d * index->stride[0]));
+        i += i < 0 ? x->dim[d] : 0;
+        start[d] = i < -size[d] ? -size[d] : i > x->dim[d] ? x->dim[d] : i;
+    }
+}
+
+static void
+outside_window(const struct interp_node *x, const int64_t *start, const struct tensor *whole,
+               const int64_t *size)
+{
+    struct str s = {0};
+    for (uint32_t d = 0; d < whole->rank; d++)
+        str_printf(&s, "%s%lld:%lld of %lld", d ? ", " : "", (long long)start[d],
+                   (long long)(start[d] + size[d]), (long long)whole->dim[d]);
+    diag_set(x->d, DIAG_INDEX, "%s: the window [%s] is out of range", op_name(x->n->op),
+             str_text(&s));
+    str_free(&s);
+}
+
+// Moves at along axes to the element of t that the window's point w is on; false: there is none.
+static bool
+window_offset(const struct tensor *t, const int64_t *start, const struct walk *w, int64_t *offset)
+{
+    *offset = 0;
+    for (uint32_t d = 0; d < t->rank; d++) {
+        int64_t i = start[d] + w->at[d];
+        if (i < 0 || i >= t->dim[d])
+            return false;
+        *offset += i * t->stride[d];
+    }
+    return true;
+}
+
+static void
+dynamic_slice(const struct interp_node *x)
+{
+    const struct tensor *from = x->in[0];
+    int64_t start[MAX_RANK], at;
+    window_start(x->in[1], from, x->out->dim, start);
+    struct walk w;
+    walk_start(&w, x->out->rank, x->out->dim);
+    for (int64_t k = 0; w.left; walk_next(&w), k++)
+        if (window_offset(from, start, &w, &at))
+            tensor_put(x->out, k, tensor_get(from, at));
+        else
+            outside_window(x, start, from, x->out->dim);
+}
+
+static void
+slice_update(const struct interp_node *x)
+{
+    const struct tensor *update = x->in[1];
+    int64_t start[MAX_RANK], at;
+    interp_copy(x->out, x->in[0]);
+    window_start(x->in[2], x->out, update->dim, start);
+    struct walk w;
+    walk_start(&w, update->rank, update->dim);
+    walk_follow(&w, update);
+    for (; w.left; walk_next(&w))
+        if (window_offset(x->out, start, &w, &at))
+            tensor_put(x->out, at, tensor_get(update, w.offset[0]));
+        else
+            outside_window(x, start, x->out, update->dim);
+}
+
+static void
+one_hot(const struct interp_node *x)
+{
+    const struct tensor *index = x->in[0];
+    int64_t classes = x->attr[0];
+    struct walk w;
+    walk_start(&w, index->rank, index->dim);
+    walk_follow(&w, index);
+    for (int64_t k = 0; w.left; walk_next(&w), k += classes) {
+        int64_t i = scalar_to_int(index->dtype, tensor_get(index, w.offset[0]));
+        if (i >= 0 && i < classes)
+            tensor_put(x->out, k + i, scalar_from_int(x->out->dtype, 1));
+    }
+}
+
+void
+interp_index(const struct interp_node *x)
+{
+    switch (x->n->op) {
+    case OP_iota:
+        return iota(x);
+    case OP_take:
+    case OP_take_along:
+        return take(x);
+    case OP_dynamic_slice:
+        return dynamic_slice(x);
+    case OP_slice_update:
+        return slice_update(x);
+    case OP_one_hot:
+        return one_hot(x);
+    default:
+        CHECK(false, "no rule for %s", op_name(x->n->op));
+    }
+}

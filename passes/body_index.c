@@ -1,0 +1,253 @@
+// body_index.c: bodies of ops that read or write at positions given by data.
+//
+// The position of take differs from element to element: the load has an extra index and a check
+// that raises the launch's error. The start of a window is the same for all of its elements: it is
+// an extra index of level ONCE, so that what runs along memory is still loaded in vectors. Which
+// elements of the window lie outside is a mask of their own positions, and the error is raised once,
+// where the start is computed (OP_checked).
+#include "passes/body.h"
+
+#include "ir/base/check.h"
+
+static uint32_t
+body_where(struct body *b, uint8_t dtype, uint32_t cond, uint32_t x, uint32_t y)
+{
+    return body_inst(b, (struct inst){.op = OP_where, .dtype = dtype, .a = cond, .b = x, .c = y});
+}
+
+// An i64 compared with a number.
+static uint32_t
+compared(struct body *b, uint16_t op, uint32_t x, int64_t y)
+{
+    return body_binary(b, op, DT_bool, x, body_literal(b, DT_i64, (uint64_t)y));
+}
+
+// An index on an axis of n elements, as an i64: negative ones wrap once.
+static uint32_t
+body_wrapped(struct body *b, uint32_t index, int64_t n)
+{
+    if (b->k->inst.at[index].dtype != DT_i64)
+        index = body_inst(b, (struct inst){.op = OP_cast, .dtype = DT_i64, .a = index});
+    uint32_t negative = compared(b, OP_lt, index, 0), size = body_literal(b, DT_i64, (uint64_t)n);
+    uint32_t wrapped = body_binary(b, OP_add, DT_i64, index, size);
+    return body_where(b, DT_i64, negative, wrapped, index);
+}
+
+// What take gives where the index is out of range: 0, and an error. A load does both itself; a
+// value computed of loads needs a select. What depends on no checked load (constants, broadcast
+// elements) could not tell the error: it is stored first and then loaded.
+static uint32_t
+zero_outside(struct body *b, ref take, uint32_t x, uint32_t check)
+{
+    bool told = false;
+    for (uint32_t i = 1; i < b->k->inst.n; i++)
+        told |= b->k->inst.at[i].op == OP_load && b->k->inst.at[i].c == check;
+    if (!told)
+        return body_fail(b, REASON_view_not_affine, graph_in(b->f->g, take, 0));
+    const struct inst *v = &b->k->inst.at[x];
+    if (v->op == OP_load && v->c == check)
+        return x;
+    uint8_t dtype = v->dtype;
+    return body_where(b, dtype, check, x, body_literal(b, dtype, 0));
+}
+
+// take: x's dims before axis, the index's dims in place of axis, x's dims after it.
+// take_along: the index has x's rank and gives the position along axis at each of its points.
+static uint32_t
+take(struct body *b, ref r, uint32_t map)
+{
+    const struct graph *g = b->f->g;
+    const struct node *n = graph_node(g, r);
+    const struct shape *xs = graph_shape(g, n->in[0]), *is = graph_shape(g, n->in[1]);
+    const struct imap *m = &b->maps.at[map];
+    uint32_t axis = (uint32_t)graph_attr(g, r)[0];
+    if (m->check)
+        return body_fail(b, REASON_view_not_affine, r);
+    struct imap mi = {.rank = is->rank, .mask = m->mask}, mx = {.rank = xs->rank, .mask = m->mask};
+    bool along = n->op == OP_take_along;
+    for (uint32_t d = 0; d < is->rank; d++)
+        if (dim_of(g, is, d) != 1)
+            mi.c[d] = m->c[along ? d : axis + d];
+    for (uint32_t d = 0; d < xs->rank; d++)
+        if (d != axis && dim_of(g, xs, d) != 1)
+            mx.c[d] = m->c[along || d < axis ? d : d + is->rank - 1];
+    uint32_t at = body_demand(b, n->in[1], body_map(b, &mi));
+    if (!at)
+        return 0;
+    b->origin = n->origin;
+    int64_t extent = dim_of(g, xs, axis);
+    uint32_t wrapped = body_wrapped(b, at, extent);
+    uint32_t below = compared(b, OP_lt, wrapped, extent);
+    mx.check = body_both(b, compared(b, OP_ge, wrapped, 0), below);
+    mx.c[axis].dynamic = wrapped;
+    mx.c[axis].stride[AXIS_DYNAMIC] = 1;
+    uint32_t x = body_demand(b, n->in[0], body_map(b, &mx));
+    return x ? zero_outside(b, r, x, mx.check) : 0;
+}
+
+// ---- windows
+
+// Where a window of `size` elements starts on an axis of n: element d of tensor `start`, which is
+// demanded with the others first. Starts so far off that positions would overflow are as good
+// nearer by. The error is raised unless all of the window is inside.
+static uint32_t
+window_start(struct body *b, uint32_t start, int64_t size, int64_t n)
+{
+    uint32_t at = body_wrapped(b, start, n);
+    uint32_t fits = compared(b, OP_le, at, n - size);
+    uint32_t inside = body_both(b, compared(b, OP_ge, at, 0), fits);
+    at = body_binary(b, OP_max, DT_i64, at, body_literal(b, DT_i64, (uint64_t)-size));
+    at = body_binary(b, OP_min, DT_i64, at, body_literal(b, DT_i64, (uint64_t)n));
+    return body_inst(b, (struct inst){.op = OP_checked, .dtype = DT_i64, .a = at, .b = inside});
+}
+
+// The window's start on each axis of x, from tensor `start`; false: come again.
+static bool
+window_starts(struct body *b, ref op, ref start, const struct shape *x, const struct shape *window,
+              uint32_t *at)
+{
+    const struct graph *g = b->f->g;
+    bool ready = true;
+    for (uint32_t d = 0; d < x->rank; d++) {
+        struct imap m = {.rank = 1, .c[0].base = x->rank == 1 ? 0 : d};
+        at[d] = body_demand(b, start, body_map(b, &m));
+        ready &= at[d] != 0;
+    }
+    b->origin = graph_node(g, op)->origin;
+    for (uint32_t d = 0; d < x->rank && ready; d++)
+        at[d] = window_start(b, at[d], dim_of(g, window, d), dim_of(g, x, d));
+    return ready;
+}
+
+// Moves a coordinate by an instruction of level ONCE times 1 or -1.
+static void
+coord_move(struct body *b, struct coord *c, uint32_t by, int64_t sign)
+{
+    struct coord other = {.dynamic = c->dynamic};
+    other.stride[AXIS_DYNAMIC] = c->stride[AXIS_DYNAMIC];
+    if (c->dynamic) {
+        by = body_binary(b, sign < 0 ? OP_sub : OP_add, DT_i64, body_position(b, &other), by);
+        sign = 1;
+    }
+    c->dynamic = by;
+    c->stride[AXIS_DYNAMIC] = sign;
+}
+
+// 0 <= coordinate < n, in one comparison of unsigned numbers.
+static uint32_t
+within(struct body *b, const struct coord *c, int64_t n)
+{
+    uint32_t at = body_inst(b, (struct inst){.op = OP_bitcast, .dtype = DT_u64,
+                                             .a = body_position(b, c)});
+    return body_binary(b, OP_lt, DT_bool, at, body_literal(b, DT_u64, (uint64_t)n));
+}
+
+// From a point of a window to the element of x beneath it (sign 1), or back (-1): moves m, whose
+// rank is s's, by the starts and masks out what is not inside shape s. Gives the mask of that.
+static uint32_t
+move_map(struct body *b, struct imap *m, const uint32_t *start, const struct shape *s, int64_t sign)
+{
+    uint32_t inside = 0;
+    for (uint32_t d = 0; d < s->rank; d++) {
+        int64_t n = dim_of(b->f->g, s, d);
+        coord_move(b, &m->c[d], start[d], sign);
+        inside = body_both(b, inside, within(b, &m->c[d], n));
+        if (n == 1)
+            m->c[d] = (struct coord){0};
+    }
+    m->mask = body_both(b, m->mask, inside);
+    return inside;
+}
+
+static uint32_t
+dynamic_slice(struct body *b, ref r, uint32_t map)
+{
+    const struct graph *g = b->f->g;
+    const struct node *n = graph_node(g, r);
+    const struct shape *xs = graph_shape(g, n->in[0]);
+    struct imap m = b->maps.at[map];
+    uint32_t start[MAX_RANK];
+    if (m.check) // where it fails, the position is none
+        return body_fail(b, REASON_view_not_affine, r);
+    if (!window_starts(b, r, n->in[1], xs, graph_shape(g, r), start))
+        return 0;
+    uint32_t inside = move_map(b, &m, start, xs, 1);
+    uint32_t x = body_demand(b, n->in[0], body_map(b, &m));
+    if (!x || !inside)
+        return x;
+    const struct inst *v = &b->k->inst.at[x];
+    if (v->op == OP_load && v->b == m.mask)
+        return x; // 0 where masked
+    b->origin = n->origin;
+    return body_where(b, n->dtype, inside, x, body_literal(b, n->dtype, 0));
+}
+
+static uint32_t
+slice_update(struct body *b, ref r, uint32_t map)
+{
+    const struct graph *g = b->f->g;
+    const struct node *n = graph_node(g, r);
+    const struct shape *xs = graph_shape(g, r), *us = graph_shape(g, n->in[1]);
+    struct imap m = b->maps.at[map];
+    uint32_t start[MAX_RANK], x = body_demand(b, n->in[0], map);
+    if (m.check)
+        return body_fail(b, REASON_view_not_affine, r);
+    bool ready = window_starts(b, r, n->in[2], xs, us, start) && x;
+    if (!ready || !shape_count(g, us))
+        return ready ? x : 0;
+    uint32_t inside = move_map(b, &m, start, us, -1);
+    uint32_t update = body_demand(b, n->in[1], body_map(b, &m));
+    b->origin = n->origin;
+    return update && inside ? body_where(b, n->dtype, inside, update, x) : update;
+}
+
+// ---- positions as values
+
+static uint32_t
+iota(struct body *b, ref r, uint32_t map)
+{
+    const int64_t *attr = graph_attr(b->f->g, r);
+    b->origin = graph_node(b->f->g, r)->origin;
+    return body_position(b, &b->maps.at[map].c[attr[1 + attr[0]]]);
+}
+
+static uint32_t
+one_hot(struct body *b, ref r, uint32_t map)
+{
+    const struct graph *g = b->f->g;
+    const struct node *n = graph_node(g, r);
+    struct imap m = b->maps.at[map];
+    const struct coord *class = &m.c[m.rank - 1];
+    m.rank--;
+    uint32_t index = body_demand(b, n->in[0], body_map(b, &m));
+    if (!index)
+        return 0;
+    b->origin = n->origin;
+    if (b->k->inst.at[index].dtype != DT_i64)
+        index = body_inst(b, (struct inst){.op = OP_cast, .dtype = DT_i64, .a = index});
+    uint32_t hit = body_binary(b, OP_eq, DT_bool, index, body_position(b, class));
+    if (n->dtype == DT_bool)
+        return hit;
+    uint32_t one = body_literal(b, n->dtype, scalar_from_int(n->dtype, 1));
+    return body_where(b, n->dtype, hit, one, body_literal(b, n->dtype, 0));
+}
+
+uint32_t
+body_index_op(struct body *b, ref r, uint32_t map)
+{
+    switch (graph_node(b->f->g, r)->op) {
+    case OP_iota:
+        return iota(b, r, map);
+    case OP_take:
+    case OP_take_along:
+        return take(b, r, map);
+    case OP_dynamic_slice:
+        return dynamic_slice(b, r, map);
+    case OP_slice_update:
+        return slice_update(b, r, map);
+    case OP_one_hot:
+        return one_hot(b, r, map);
+    default:
+        CHECK(false, "%s reached the kernel builder", op_name(graph_node(b->f->g, r)->op));
+    }
+}

@@ -1,0 +1,257 @@
+"""Ops that read or write at positions given by data, through the public interface, against answers
+made with NumPy: dtypes, ranks, axes, strided and reversed and misaligned operands, indices that are
+negative, repeated, out of range and empty; lazy and eager, one thread and two, baseline code and
+optimised. Usage: index_numpy.py LIBFUSEC [CASES [SEED]]. Exit code 77: NumPy is not here."""
+import ctypes as C
+import os
+import sys
+
+try:
+    import numpy as np
+except ImportError:
+    print("skipped: NumPy is not installed")
+    sys.exit(77)
+
+DTYPES = ["f64", "f32", "f16", "bf16", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool"]
+NUMPY = dict(f64="f8", f32="f4", f16="f2", i8="i1", i16="i2", i32="i4", i64="i8", u8="u1", u16="u2",
+             u32="u4", u64="u8", bool="?")
+INDEX_DTYPES = ["i64", "i32", "i16", "i8", "u8", "u16", "u32"]
+
+
+class Tensor(C.Structure):
+    _fields_ = [("id", C.c_uint64)]
+
+
+class Options(C.Structure):
+    _fields_ = [("size", C.c_size_t), ("device", C.c_char_p), ("threads", C.c_int),
+                ("mode", C.c_int), ("strict", C.c_bool), ("flush_ops", C.c_int64),
+                ("flush_bytes", C.c_int64), ("cache_plans", C.c_int), ("compile", C.c_int)]
+
+
+class Library:
+    def __init__(self, path):
+        self.c = C.CDLL(path)
+        self.c.fc_error.restype = C.c_char_p
+        self.c.fc_dtype_name.restype = C.c_char_p
+        self.c.fc_status_name.restype = C.c_char_p
+        self.dtype = {self.c.fc_dtype_name(i).decode(): i for i in range(1, 32)}
+
+    def context(self, **options):
+        o = Options(size=C.sizeof(Options), **options)
+        ctx = C.c_void_p()
+        assert self.c.fc_context_new(C.byref(o), C.byref(ctx)) == 0
+        return ctx
+
+    def op(self, name, *args):
+        f = getattr(self.c, f"fc_{name}_at")
+        f.restype = Tensor
+        return f(b"numpy", C.c_int(1), *args)
+
+
+def words(values):
+    return (C.c_int64 * max(1, len(values)))(*values)
+
+
+class Values:
+    """A NumPy array (of float32 for bf16, whose values it then holds) and its dtype's name."""
+
+    def __init__(self, array, dtype):
+        self.array, self.dtype = array, dtype
+
+    def memory(self):
+        if self.dtype != "bf16":
+            return self.array
+        bits = np.ascontiguousarray(self.array, "f4").view("u4") >> 16
+        return bits.astype("u2").reshape(self.array.shape)
+
+
+def bf16(x):
+    u = np.ascontiguousarray(x, "f4").view("u4").astype("u8")
+    r = ((u + 0x7FFF + ((u >> 16) & 1)) >> 16 << 16).astype("u4").view("f4")
+    return np.where(np.isnan(x), np.float32(np.nan), r.reshape(np.shape(x)))
+
+
+def numpy_dtype(dtype):
+    return np.dtype("f4" if dtype == "bf16" else NUMPY[dtype])
+
+
+def draw(rng, dtype, shape):
+    if dtype == "bool":
+        return Values(rng.random(shape) < 0.4, dtype)
+    if dtype in ("f64", "f32", "f16", "bf16"):
+        x = (rng.standard_normal(shape) * 4).astype(numpy_dtype(dtype))
+        special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan], x.dtype)
+        x = np.where(rng.random(shape) < 0.04, special[rng.integers(0, 5, shape)], x)
+        return Values(bf16(x) if dtype == "bf16" else x.astype(numpy_dtype(dtype)), dtype)
+    d = np.dtype(NUMPY[dtype])
+    info = np.iinfo(d)
+    small = rng.integers(max(info.min, -9), 10, shape)
+    wide = rng.integers(info.min, info.max, shape, d, endpoint=True)
+    return Values(np.where(rng.random(shape) < 0.2, wide, small.astype(d)).astype(d), dtype)
+
+
+def draw_index(rng, shape, n, spread, dtypes=INDEX_DTYPES):
+    """Integers mostly in [-n, n); with spread some beyond."""
+    dtype = dtypes[rng.integers(0, len(dtypes))]
+    info = np.iinfo(NUMPY[dtype])
+    lo, hi = max(-n, info.min), min(n, info.max + 1)
+    if hi <= lo:
+        lo, hi = 0, 1
+    i = rng.integers(lo, hi, shape)
+    if spread and rng.random() < 0.5:
+        far = rng.choice([n, -n - 1, 2 * n + 3, -2 * n - 2, info.min, info.max], shape)
+        i = np.where(rng.random(shape) < 0.1, np.clip(far, info.min, info.max), i)
+    return Values(i.astype(NUMPY[dtype]), dtype)
+
+
+def laid_out(rng, a):
+    """The same values in memory with other strides and alignment."""
+    kind = rng.integers(0, 5)
+    if kind == 0 or a.ndim == 0:
+        buffer = np.empty(a.size + 3, a.dtype)  # off the vectors' alignment
+        view = buffer[1:1 + a.size].reshape(a.shape)
+    elif kind == 1:
+        view = np.empty(a.shape[::-1], a.dtype).transpose()
+    elif kind == 2:
+        view = np.empty([2 * n + 1 for n in a.shape], a.dtype)[tuple(slice(1, 2 * n, 2)
+                                                                     for n in a.shape)]
+    elif kind == 3:
+        view = np.empty(a.shape, a.dtype)[tuple(slice(None, None, -1) for _ in a.shape)]
+    else:
+        return np.array(a, order="C")
+    view[...] = a
+    return view
+
+
+class Checker:
+    def __init__(self, lib, rng):
+        self.lib, self.rng = lib, rng
+        self.contexts = {"lazy": lib.context(threads=2), "eager": lib.context(threads=2, mode=1),
+                         "one thread": lib.context(threads=1),
+                         "optimised": lib.context(threads=2, compile=1)}
+        self.compared = 0
+
+    def tensor(self, ctx, v, keep):
+        m = v.memory()
+        m = laid_out(self.rng, m) if self.rng.random() < 0.6 else np.array(m, order="C")
+        keep.append(m)
+        strides = words([s // m.itemsize for s in m.strides])
+        return self.lib.op("borrow", ctx, C.c_int(self.lib.dtype[v.dtype]),
+                           C.c_void_p(m.ctypes.data), words(m.shape), C.c_int(m.ndim), strides,
+                           None, None)
+
+    def read(self, ctx, t, shape, dtype):
+        store = np.dtype("u2") if dtype == "bf16" else np.dtype(NUMPY[dtype])
+        out = np.zeros(shape, store)
+        status = self.lib.c.fc_read(t, C.c_void_p(out.ctypes.data), C.c_size_t(out.nbytes))
+        name = self.lib.c.fc_status_name(status).decode()
+        text = (self.lib.c.fc_error(ctx) or b"").decode()
+        self.lib.c.fc_error_clear(ctx)
+        if dtype == "bf16":
+            out = (out.astype("u4") << 16).view("f4").reshape(shape)
+        return out, name, text
+
+    def check(self, op, operands, attributes, right, dtype, bad, around=None):
+        """right: what op of the operands is; bad: some index is out of range. around: an op of one
+        operand that the first goes through before."""
+        for mode, ctx in self.contexts.items():
+            keep = []
+            t = [self.tensor(ctx, v, keep) for v in operands]
+            if around:
+                t[0] = self.lib.op(around, t[0])
+            y = self.lib.op(op, *t, *attributes)
+            got, status, text = self.read(ctx, y, right.shape, dtype)
+            what = (f"{op} {mode} " + ", ".join(f"{v.dtype}{list(v.array.shape)}" for v in operands)
+                    + f" around {around}")
+            assert status == ("FC_INDEX" if bad else "FC_OK"), f"{what}: {status} {text}"
+            assert not bad or op in text, f"{what}: {text}"
+            same = (got == right) | ((got != got) & (right != right))
+            if right.dtype.kind == "f":
+                same &= (np.signbit(got) == np.signbit(right)) | (right != right)
+            if not same.all():
+                at = tuple(int(i[0]) for i in np.where(~same))
+                print(f"{what}: {(~same).sum()} of {same.size} differ, first at {at}: "
+                      f"{got[at]} and not {right[at]}")
+                for v in operands[1:]:
+                    print(np.array2string(v.array, threshold=200))
+                sys.exit(1)
+            self.compared += right.size
+            for h in t + [y]:
+                self.lib.c.fc_release(h)
+
+
+def shape_of(rng, rank, most=9):
+    return tuple(int(rng.choice([0, 1, 2, 3, 5, most, 17, 33], p=[.03, .12, .15, .2, .2, .1, .1, .1]))
+                 for _ in range(rank))
+
+
+def starts(rng, shape, sizes):
+    """A window's start; what it means; whether all of it is inside."""
+    start = []
+    for n, s in zip(shape, sizes):
+        lo, hi = -n, n - s
+        i = int(rng.integers(min(lo, hi), max(lo, hi) + 1)) if rng.random() < 0.85 else int(
+            rng.choice([n, -n - 1, n - s + 1, -n - s, 1 << 62, -(1 << 62), (1 << 63) - 1,
+                        -(1 << 63)]))
+        start.append(i)
+    meant = [i + n if i < 0 else i for i, n in zip(start, shape)]
+    inside = all(0 <= i and i + s <= n for i, s, n in zip(meant, sizes, shape))
+    return start, meant, inside
+
+
+def window(rng):
+    dtype = DTYPES[rng.integers(0, len(DTYPES))]
+    shape = shape_of(rng, int(rng.integers(0, 5)))
+    sizes = tuple(int(rng.integers(0, n + 1)) if rng.random() < 0.8 else n for n in shape)
+    start, meant, inside = starts(rng, shape, sizes)
+    place = np.indices(sizes).reshape(len(sizes), int(np.prod(sizes))) + np.array(
+        [max(-(1 << 40), min(m, 1 << 40)) for m in meant], "i8").reshape(-1, 1)
+    exists = np.ones(place.shape[1], bool)
+    for d, n in enumerate(shape):
+        exists &= (place[d] >= 0) & (place[d] < n)
+    s = Values(np.array(start, "i8"), "i64")
+    return dtype, shape, sizes, s, place, exists, not exists.all()
+
+
+def dynamic_slice(c):
+    dtype, shape, sizes, s, place, exists, bad = window(c.rng)
+    x = draw(c.rng, dtype, shape)
+    around = "neg" if dtype in ("f32", "i32", "f64") and c.rng.random() < 0.5 else None
+    values = -x.array if around else x.array
+    right = np.zeros(int(np.prod(sizes)), values.dtype)
+    right[exists] = values[tuple(place[:, exists])] if shape else values
+    c.check("dynamic_slice", [x, s], [words(sizes), C.c_int(len(sizes))], right.reshape(sizes),
+            dtype, bad, around)
+
+
+def slice_update(c):
+    dtype, shape, sizes, s, place, exists, bad = window(c.rng)
+    x, u = draw(c.rng, dtype, shape), draw(c.rng, dtype, sizes)
+    around = "neg" if dtype in ("f32", "i32", "f64") and c.rng.random() < 0.5 else None
+    right = np.array(-x.array if around else x.array)
+    right[tuple(place[:, exists])] = u.array.reshape(-1)[exists] if shape else u.array
+    c.check("slice_update", [x, u, s], [], right, dtype, bad, around)
+
+
+def one_hot(c):
+    dtype = DTYPES[c.rng.integers(0, len(DTYPES))]
+    classes = int(c.rng.choice([0, 1, 2, 3, 7, 16, 40, 129]))
+    i = draw_index(c.rng, shape_of(c.rng, int(c.rng.integers(0, 4))), classes, True)
+    right = (i.array.astype("i8")[..., None] == np.arange(classes)).astype(numpy_dtype(dtype))
+    c.check("one_hot", [i], [C.c_int(classes), C.c_int(c.lib.dtype[dtype])], right, dtype, False)
+
+
+def main():
+    lib = Library(sys.argv[1])
+    cases = int(sys.argv[2]) if len(sys.argv) > 2 else 400
+    seed = int(sys.argv[3]) if len(sys.argv) > 3 else 1
+    kinds = [dynamic_slice, slice_update, one_hot]
+    c = Checker(lib, None)
+    for i in range(cases):
+        c.rng = np.random.default_rng([seed, i])
+        kinds[i % len(kinds)](c)
+    print(f"{cases} cases, {c.compared} elements compared")
+
+
+np.seterr(all="ignore")
+main()
