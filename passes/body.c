@@ -184,8 +184,9 @@ in_bounds(struct body *b, const struct coord *c, int64_t lo, int64_t hi)
     uint32_t at = body_position(b, c), ok = 0;
     if (least < lo || c->dynamic)
         ok = body_binary(b, OP_ge, DT_bool, at, body_literal(b, DT_i64, (uint64_t)lo));
+    uint32_t end = body_literal(b, DT_i64, (uint64_t)hi);
     if (most >= hi || c->dynamic)
-        ok = body_both(b, ok, body_binary(b, OP_lt, DT_bool, at, body_literal(b, DT_i64, (uint64_t)hi)));
+        ok = body_both(b, ok, body_binary(b, OP_lt, DT_bool, at, end));
     return ok;
 }
 

@@ -3,8 +3,8 @@
 // The position of take differs from element to element: the load has an extra index and a check
 // that raises the launch's error. The start of a window is the same for all of its elements: it is
 // an extra index of level ONCE, so that what runs along memory is still loaded in vectors. Which
-// elements of the window lie outside is a mask of their own positions, and the error is raised once,
-// where the start is computed (OP_checked).
+// elements of the window lie outside is a mask of their own positions; the error is raised where the
+// start is computed (OP_checked), not for each element.
 #include "passes/body.h"
 
 #include "ir/base/check.h"

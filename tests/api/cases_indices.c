@@ -132,7 +132,8 @@ of_one_hot(fc_context *ctx)
     EXPECT(ctx, fc_one_hot(index, 3, FC_F32), 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0);
     EXPECT(ctx, fc_cast(fc_one_hot(index, 2, FC_BOOL), FC_F32), 0, 1, 0, 0, 0, 0, 1, 0);
     EXPECT(ctx, fc_cast(fc_one_hot(index, 2, FC_BF16), FC_F32), 0, 1, 0, 0, 0, 0, 1, 0);
-    EXPECT(ctx, fc_cast(fc_sum(fc_one_hot(index, 4, FC_I8), FC_LIST(0), false), FC_F32), 1, 1, 0, 1);
+    fc_tensor count = fc_sum(fc_one_hot(index, 4, FC_I8), FC_LIST(0), false);
+    EXPECT(ctx, fc_cast(count, FC_F32), 1, 1, 0, 1);
 }
 
 // x[1:] = x[:-1] and the like: what is read is the tensor before.

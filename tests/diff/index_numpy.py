@@ -181,8 +181,8 @@ class Checker:
 
 
 def shape_of(rng, rank, most=9):
-    return tuple(int(rng.choice([0, 1, 2, 3, 5, most, 17, 33], p=[.03, .12, .15, .2, .2, .1, .1, .1]))
-                 for _ in range(rank))
+    sizes, weight = [0, 1, 2, 3, 5, most, 17, 33], [.03, .12, .15, .2, .2, .1, .1, .1]
+    return tuple(int(n) for n in rng.choice(sizes, rank, p=weight))
 
 
 def starts(rng, shape, sizes):
