@@ -136,6 +136,7 @@ print_ops(void)
     static const char *const title[] = {
         [OPK_ELEM] = "elementwise (fc_OP_scalar: the second operand a number)",
         [OPK_REDUCE] = "reductions",
+        [OPK_SCAN] = "scans: of each element and those before it (reverse: and those behind it)",
         [OPK_VIEW] = "views",
         [OPK_INDEX] = "indices",
         [OPK_CONTRACT] = "contraction",

@@ -275,6 +275,7 @@ infer(struct inference *f)
     case OPK_INDEX:
         return infer_index(f);
     case OPK_REDUCE:
+    case OPK_SCAN:
     case OPK_COMPOSITE:
         return infer_reduce(f);
     case OPK_CONTRACT:

@@ -1,4 +1,4 @@
-// infer_reduce.c: dtypes and shapes of reductions, of composites that work along axes, and of the
+// infer_reduce.c: dtypes and shapes of reductions, scans, of composites that work along axes, and of the
 // contraction. An empty list of axes reduces nothing (NumPy's axis=()): such a reduction is a cast,
 // and is built as one. A softmax over no elements is its operand.
 #include "ir/infer.h"
@@ -81,6 +81,16 @@ reduction(struct inference *f)
     return true;
 }
 
+// Sums and products in their accumulation dtype, as reductions.
+static bool
+scan(struct inference *f)
+{
+    uint8_t d = infer_in_dtype(f, 0);
+    f->shape = infer_in_shape(f, 0);
+    f->dtype = f->op == OP_cumsum || f->op == OP_cumprod ? sum_dtype(d) : d;
+    return infer_axis(f, &f->attr[0], &f->shape);
+}
+
 static void
 cast_to_float(struct inference *f, uint32_t n)
 {
@@ -148,6 +158,8 @@ infer_reduce(struct inference *f)
 {
     if (op_is(f->op, OPK_REDUCE))
         return reduction(f);
+    if (op_is(f->op, OPK_SCAN))
+        return scan(f);
     switch (f->op) {
     case OP_mean:
     case OP_var:

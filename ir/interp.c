@@ -255,6 +255,7 @@ compute(const struct interp_node *x)
     case OPK_ELEM:
         return elementwise(x);
     case OPK_REDUCE:
+    case OPK_SCAN:
         return interp_axes(x);
     case OPK_COMPOSITE:
         return op->rule == DTR_OWN ? interp_axes(x) : composite(x);

@@ -1,7 +1,7 @@
-// interp_axes.c: the graph interpreter's rules for ops that work along axes: reductions, norms,
-// softmax, losses, matmul. All but matmul are a function of a line: the elements that share the
-// coordinates outside the reduced axes, in row-major order. The line is fetched, then the function
-// is written down as the textbook has it, in double with sums in long double.
+// interp_axes.c: the graph interpreter's rules for ops that work along axes: reductions, scans,
+// norms, softmax, losses, matmul. All but matmul are a function of a line: the elements that share
+// the coordinates outside the reduced axes, in row-major order. The line is fetched, then the
+// function is written down as the textbook has it, in double with sums in long double.
 #include "ir/base/check.h"
 #include "ir/expand.h"
 #include "ir/interp_walk.h"
@@ -186,6 +186,46 @@ reduce(const struct interp_node *x)
     lines_end(&l);
 }
 
+// The running value of elements first, first + step …, rounded element by element.
+static void
+scan_line(const struct interp_node *x, const struct lines *l, int64_t first, int64_t step)
+{
+    uint8_t from = x->in[0]->dtype, to = x->out->dtype;
+    uint16_t op = x->n->op;
+    bool sums = op == OP_cumsum, wide = sums || op == OP_cumprod;
+    uint64_t bits = op_identity_bits(op, to);
+    long double value = sums ? -0.0L : 1;
+    for (int64_t k = 0, i = first; k < l->n; k++, i += step) {
+        if (!wide) {
+            bits = eval_primitive(op_table[op].combine, from, from, bits, l->bits[i], 0);
+        } else if (dtype_is_float(from)) {
+            value = sums ? value + l->x[i] : value * l->x[i];
+            bits = scalar_from_double(to, (double)value);
+        } else {
+            uint64_t e = (uint64_t)scalar_to_int(from, l->bits[i]);
+            bits = sums ? bits + e : bits * e;
+        }
+        l->bits[i] = bits;
+    }
+}
+
+static void
+scan(const struct interp_node *x)
+{
+    struct lines l, o; // in and out: the same lines, each by its own strides
+    lines_start(&l, x->in[0], x->attr, 1);
+    lines_start(&o, x->out, x->attr, 1);
+    for (; l.outer.left; walk_next(&l.outer), walk_next(&o.outer)) {
+        lines_fetch(&l, x->in[0]);
+        scan_line(x, &l, x->attr[1] ? l.n - 1 : 0, x->attr[1] ? -1 : 1);
+        struct walk w = o.inner;
+        for (int64_t k = 0; w.left; walk_next(&w), k++)
+            tensor_put(x->out, o.outer.offset[0] + w.offset[0], l.bits[k]);
+    }
+    lines_end(&l);
+    lines_end(&o);
+}
+
 // Replaces the line by its softmax or norm.
 static void
 line_map(const struct interp_node *x, double *v, int64_t n)
@@ -268,6 +308,11 @@ interp_axes(const struct interp_node *x)
         return map_lines(x, x->in[0]->rank - 1);
     case OP_cross_entropy:
         return cross_entropy(x);
+    case OP_cumsum:
+    case OP_cumprod:
+    case OP_cummax:
+    case OP_cummin:
+        return scan(x);
     default:
         return reduce(x);
     }

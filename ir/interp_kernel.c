@@ -8,7 +8,8 @@
 // Instructions that no sink needs are not executed, so they count nothing.
 //
 // A reduction keeps 16 lanes, and for each lane a stack of joined blocks: the binary counter of
-// kernel.h. A contraction is the exception: one chain of fused multiply-adds.
+// kernel.h. A contraction is the exception: one chain of fused multiply-adds. A scan moves on when
+// its result is computed, once a point of R.
 //
 // Traffic: every load and store is looked up in the buffer's table of last touches, which holds the
 // bytes of traffic counted when an element was touched last. Less than half of the cache ago: it is
@@ -40,6 +41,12 @@ struct reduction {
     uint64_t result;
 };
 
+struct scan { // under way, see kernel.h
+    int64_t count;
+    uint64_t part[SCAN_STEPS]; // what 2^k elements come to, before those of bit k
+    uint64_t vectors, blocks, spans;
+};
+
 struct step_list {
     VEC(uint32_t) inst;
     bool loops; // the stage goes through R
@@ -55,6 +62,7 @@ struct run {
     uint64_t *value;   // per instruction
     bool *live, *late; // per instruction
     struct reduction *red;
+    struct scan *scan; // per accumulator
     struct step_list once, after, row[256], elem[256];
     int64_t axis[MAX_AXES];
     uint32_t bad_index; // origin of a load whose index was out of range, + 1
@@ -164,6 +172,41 @@ reduction_finish(struct reduction *r)
     r->result = op_table[r->acc->op].combine ? lane->value : (uint64_t)lane->index;
 }
 
+// ---- scans
+
+static void
+scan_start(struct scan *s, const struct acc *a)
+{
+    *s = (struct scan){0};
+    s->vectors = s->blocks = s->spans = op_identity_bits(a->op, a->dtype);
+}
+
+// The next element: what the elements up to it come to.
+static uint64_t
+scan_take(struct scan *s, const struct acc *a, uint64_t x)
+{
+    uint64_t none = op_identity_bits(a->op, a->dtype);
+    int64_t j = s->count++;
+    for (uint32_t k = 0; k < SCAN_STEPS; k++) {
+        if (j >> k & 1)
+            x = join_values(a, s->part[k], x);
+        else if (((j + 1) & ((1 << k) - 1)) == 0)
+            s->part[k] = x;
+    }
+    uint64_t before = join_values(a, join_values(a, s->spans, s->blocks), s->vectors);
+    if (s->count % SCAN_LANES == 0)
+        s->vectors = join_values(a, s->vectors, x);
+    if (s->count % SCAN_BLOCK == 0) {
+        s->blocks = join_values(a, s->blocks, s->vectors);
+        s->vectors = none;
+    }
+    if (s->count % SCAN_SPAN == 0) {
+        s->spans = join_values(a, s->spans, s->blocks);
+        s->blocks = none;
+    }
+    return join_values(a, before, x);
+}
+
 // acc = a * b + acc, one rounding in floats
 static void
 contract(struct run *r, struct reduction *red)
@@ -255,6 +298,14 @@ put(struct run *r, const struct store *s)
 
 // ---- instructions
 
+static uint64_t
+result(struct run *r, uint32_t acc)
+{
+    const struct acc *a = &r->k.acc.at[acc];
+    return a->scope == ALONG_R ? scan_take(&r->scan[acc], a, r->value[a->value])
+                               : r->red[acc].result;
+}
+
 static void
 step(struct run *r, uint32_t i)
 {
@@ -264,7 +315,7 @@ step(struct run *r, uint32_t i)
     case OP_literal: *v = in->bits; return;
     case OP_load: *v = load(r, in); return;
     case OP_index: *v = (uint64_t)affine_at(r, &r->k.affine.at[in->aux]); return;
-    case OP_result: *v = r->red[in->aux].result; return;
+    case OP_result: *v = result(r, in->aux); return;
     case OP_checked:
         *v = r->value[in->a];
         r->bad_index = r->value[in->b] ? r->bad_index : in->origin + 1;
@@ -335,6 +386,9 @@ run_stage(struct run *r, uint32_t stage)
     for (uint32_t i = 0; i < r->k.acc.n; i++)
         if (r->red[i].live && r->k.acc.at[i].scope == OVER_R && r->k.acc.at[i].stage == stage)
             reduction_start(&r->red[i]);
+    for (uint32_t i = 0; i < r->k.acc.n; i++)
+        if (r->k.acc.at[i].scope == ALONG_R) // again if a later stage needs it again
+            scan_start(&r->scan[i], &r->k.acc.at[i]);
     if (r->elem[stage].loops && kernel_points(&r->k, AXIS_R))
         do
             elem_point(r, stage);
@@ -345,7 +399,7 @@ run_stage(struct run *r, uint32_t stage)
             continue;
         if (a->scope == OVER_P)
             reduction_take(&r->red[i], r->value[a->value]);
-        else if (!is_product(r, i))
+        else if (a->scope == OVER_R && !is_product(r, i))
             reduction_finish(&r->red[i]);
     }
     put_all(r, LEVEL_ROW, stage);
@@ -373,7 +427,7 @@ run_all(struct run *r)
 // ---- what is executed when
 
 // Marks the operands of marked instructions; what an accumulator reduces is the operand of its
-// result. One walk backwards suffices: operands come first.
+// result (within a stage that of a scan only). One walk backwards suffices: operands come first.
 static void
 mark_operands(struct run *r, bool *marked, bool through_accs)
 {
@@ -382,7 +436,9 @@ mark_operands(struct run *r, bool *marked, bool through_accs)
         if (!marked[i])
             continue;
         marked[in->a] = marked[in->b] = marked[in->c] = true;
-        if (in->op != OP_result || !through_accs)
+        if (in->op != OP_result)
+            continue;
+        if (!through_accs && r->k.acc.at[in->aux].scope != ALONG_R)
             continue;
         r->red[in->aux].live = true;
         marked[r->k.acc.at[in->aux].value] = true;
@@ -481,6 +537,7 @@ run_new(const struct kernel *k, void *const *buffer, int64_t l2, int64_t *per_bu
     r->live = xcalloc(r->k.inst.n, 1);
     r->late = xcalloc(r->k.inst.n, 1);
     r->red = xcalloc(r->k.acc.n, sizeof *r->red);
+    r->scan = xcalloc(r->k.acc.n, sizeof *r->scan);
     for (uint32_t i = 0; i < r->k.acc.n; i++)
         r->red[i].acc = &r->k.acc.at[i];
     if (per_buffer)
@@ -505,6 +562,7 @@ run_free(struct run *r)
     xfree(r->live);
     xfree(r->late);
     xfree(r->red);
+    xfree(r->scan);
     kernel_free_body(&r->k);
     xfree(r);
 }

@@ -19,7 +19,11 @@
 const char *const kernel_class_name[CLASS_COUNT] = {
     [CLASS_POINTWISE] = "pointwise", [CLASS_ROW] = "row",           [CLASS_COLUMN] = "column",
     [CLASS_SPLIT] = "split",         [CLASS_CONTRACT] = "contract",
+    [CLASS_SCAN] = "scan",
 };
+
+static const char *const scope_words[] = {
+    [OVER_R] = "over r", [OVER_P] = "over p", [ALONG_R] = "along r"};
 
 static const char *const level_name[] = {
     [LEVEL_ONCE] = "once", [LEVEL_ROW] = "row", [LEVEL_ELEM] = "elem"};
@@ -189,7 +193,7 @@ print_sinks(const struct kernel *k, struct str *out)
         str_printf(out, "  acc%u = %s", i, a->op < OP_COUNT && a->op ? op_name(a->op) : "?");
         if (a->value)
             str_printf(out, " %%%u", a->value);
-        str_printf(out, " over %s : %s, stage %u", a->scope == OVER_R ? "r" : "p",
+        str_printf(out, " %s : %s, stage %u", a->scope <= ALONG_R ? scope_words[a->scope] : "?",
                    dtype_name(a->dtype), a->stage);
         if (a->origin)
             str_printf(out, " #%u", a->origin);

@@ -8,7 +8,8 @@
 //   - a stage: how many reductions over R must be finished before it can be computed.
 // Accumulators reduce an ELEM instruction over R (scope OVER_R: the result is a ROW value usable
 // from stage + 1 on), or a ROW instruction over P (scope OVER_P: the result is one value, usable in
-// the epilogue only).
+// the epilogue only). A scan is an accumulator too (scope ALONG_R): its result is an ELEM value of
+// the same stage, what all elements up to this point of R come to.
 //
 // The loops that an emitter writes, whatever the class:
 //
@@ -33,6 +34,19 @@
 //   last the 16 lanes are joined: l with l + 8, then l + 4, l + 2, l + 1. Absent elements count as
 //   the identity. n is the product of the R extents, j their row-major index.
 //   (Blocked pairwise summation; Higham, "The accuracy of floating point summation", 1993.)
+//
+// So is that of a scan along n elements. Where the order makes no difference (integers, maximum,
+// minimum) it is nobody's business; else element j is ((S + B) + V) + L, where + stands for the op
+// and each of the four starts from the identity:
+//   L: the vector of 16 elements up to j, as log-step prefixes have it: for k = 0, 1, 2, 3, where
+//      bit k of j is set, what the 2^k elements before those taken so far come to (which has been
+//      made the same way) joins from the left (Sklansky, "Conditional-sum addition logic", 1960);
+//   V: the vectors before it in the block of 256, one after the other;
+//   B: the blocks before it in the span of 65536 (each is its V at its end), one after the other;
+//   S: the spans before it (each is its B at its end), one after the other.
+// So a sum of n terms has chains of about 4 + 16 + 256 + n / 65536 roundings instead of n, a vector
+// takes four steps in registers, and a span can be summed before it is known what it starts from.
+//
 // f16 and bf16 occur only in loads, stores, casts, bitcasts and where: arithmetic has been widened
 // to f32 by the passes. A bool instruction holds false or true; loads of bool normalise.
 //
@@ -51,6 +65,7 @@
 
 enum { MAX_STAGES = 32 }; // of a kernel: sets of them are masks of 32 bits
 enum { MAX_AXES = 12, RED_LANES = 16, RED_STEPS = 16, RED_BLOCK = RED_LANES * RED_STEPS };
+enum { SCAN_LANES = 16, SCAN_STEPS = 4, SCAN_BLOCK = 256, SCAN_SPAN = 65536 };
 
 enum axis_kind { AXIS_P, AXIS_R };
 struct axis {
@@ -95,13 +110,13 @@ struct inst {
     uint64_t bits;     // literal value, or a load's gather stride (int64_t)
 };
 
-enum acc_scope { OVER_R, OVER_P };
+enum acc_scope { OVER_R, OVER_P, ALONG_R };
 struct acc {
-    uint16_t op;      // a reduction row
+    uint16_t op;      // a reduction row; ALONG_R: a scan row
     uint8_t dtype;    // accumulation dtype; argmax, argmin: the dtype compared (the result is i64)
     uint8_t stage;    // of the instruction reduced
     uint8_t scope;
-    uint32_t value;   // the instruction reduced, cast to dtype already
+    uint32_t value;   // the instruction reduced or scanned, cast to dtype already
     uint32_t origin;
 };
 
@@ -123,6 +138,7 @@ enum kernel_class {
     CLASS_COLUMN,    // P's last axis runs along memory: vectors along P
     CLASS_SPLIT,     // few rows, long R: R itself is divided among threads
     CLASS_CONTRACT,
+    CLASS_SCAN,      // accumulators along R
     CLASS_COUNT
 };
 extern const char *const kernel_class_name[CLASS_COUNT];

@@ -250,11 +250,20 @@ check_result(struct verifier *v, uint32_t i, const struct inst *in)
     bool arg = a->op < OP_COUNT && op_is(a->op, OPK_REDUCE) && !op_table[a->op].combine;
     if (in->dtype != (arg ? DT_i64 : a->dtype))
         return fail(v, "%%%u: the result of accumulator %u has another dtype", i, in->aux);
-    v->fact[i].axes = a->scope == OVER_R ? (uint16_t)(v->fact[i].axes & ~red_axes(k)) : 0;
+    if (a->scope == ALONG_R)
+        v->fact[i].axes |= red_axes(k);
+    else
+        v->fact[i].axes = a->scope == OVER_R ? (uint16_t)(v->fact[i].axes & ~red_axes(k)) : 0;
     v->fact[i].late |= a->scope == OVER_P;
     if (a->scope == OVER_R && (in->level < LEVEL_ROW || in->stage <= a->stage))
         return fail(v, "%%%u: accumulator %u is finished per row, from stage %u on", i, in->aux,
                     a->stage + 1u);
+    for (uint32_t j = 1; j < i && a->scope == ALONG_R; j++)
+        if (k->inst.at[j].op == OP_result && k->inst.at[j].aux == in->aux)
+            return fail(v, "%%%u: scan %u has another result, and would move on twice", i,
+                        in->aux);
+    if (a->scope == ALONG_R && (in->level != LEVEL_ELEM || in->stage != a->stage))
+        return fail(v, "%%%u: scan %u gives an element in stage %u", i, in->aux, a->stage);
     return true;
 }
 
@@ -322,11 +331,12 @@ check_acc(struct verifier *v, uint32_t i)
 {
     const struct kernel *k = v->k;
     const struct acc *a = &k->acc.at[i];
-    if (a->op >= OP_COUNT || !op_is(a->op, OPK_REDUCE) || a->scope > OVER_P)
-        return fail(v, "accumulator %u: no reduction", i);
+    if (a->op >= OP_COUNT || a->scope > ALONG_R ||
+        !op_is(a->op, a->scope == ALONG_R ? OPK_SCAN : OPK_REDUCE))
+        return fail(v, "accumulator %u: no reduction, or no scan", i);
     if (a->dtype == DT_NONE || a->dtype >= DT_COUNT || dtype_is_half(a->dtype))
         return fail(v, "accumulator %u: accumulates in no dtype that it may", i);
-    if (a->scope == OVER_R && !k->nred)
+    if (a->scope != OVER_P && !k->nred)
         return fail(v, "accumulator %u: reduces over R, which has no axes", i);
     if (k->cls == CLASS_CONTRACT && i == k->contraction.acc)
         return true;
@@ -338,7 +348,7 @@ check_acc(struct verifier *v, uint32_t i)
                     dtype_name(a->dtype));
     if (in->stage > a->stage)
         return fail(v, "accumulator %u: %%%u is of a later stage", i, a->value);
-    if (in->level != (a->scope == OVER_R ? LEVEL_ELEM : LEVEL_ROW))
+    if (in->level != (a->scope == OVER_P ? LEVEL_ROW : LEVEL_ELEM))
         return fail(v, "accumulator %u: %%%u has the wrong level to be reduced", i, a->value);
     return true;
 }

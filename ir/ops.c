@@ -59,6 +59,12 @@ extreme(uint8_t dtype, bool highest)
     }
 }
 
+bool
+op_any_order(uint16_t op, uint8_t dtype)
+{
+    return !dtype_is_float(dtype) || op_table[op].flags & OPF_EXACT;
+}
+
 uint64_t
 op_identity_bits(uint16_t op, uint8_t dtype)
 {

@@ -18,6 +18,7 @@ enum op_kind {
     OPK_LEAF,      // input, literal
     OPK_ELEM,      // elementwise: broadcasts its operands
     OPK_REDUCE,    // over attr axes
+    OPK_SCAN,      // along attr axis: what the elements up to each one come to
     OPK_VIEW,      // moves elements, computes nothing
     OPK_INDEX,     // reads at positions given by data, or makes positions
     OPK_CONTRACT,  // matmul
@@ -64,8 +65,8 @@ struct op_info {
     const char *llvm_f, *llvm_s, *llvm_u, *llvm_b;
     const char *cuda_f, *cuda_i, *cuda_b; // CUDA C: floats, integers, bool
     float ulp32, ulp64;  // error bound of inexact ops, in units in the last place
-    uint8_t ident;       // reductions: what an absent element counts as
-    uint16_t combine;    // reductions: the binary op that joins two partial results
+    uint8_t ident;       // reductions, scans: what an absent element counts as
+    uint16_t combine;    // reductions, scans: the binary op that joins two partial results
     const char *doc;
 };
 extern const struct op_info op_table[OP_COUNT];
@@ -95,6 +96,8 @@ op_is_elementwise_composite(uint16_t op)
 {
     return op_is(op, OPK_COMPOSITE) && op_table[op].rule != DTR_OWN;
 }
-uint64_t op_identity_bits(uint16_t op, uint8_t dtype); // of a reduction, at its accumulation dtype
+uint64_t op_identity_bits(uint16_t op, uint8_t dtype); // of a reduction or scan, as it accumulates
+// Whether a reduction or scan that accumulates in dtype has the same bits in any order.
+bool op_any_order(uint16_t op, uint8_t dtype);
 
 #endif

@@ -525,19 +525,23 @@ static uint32_t
 add_acc(struct body *b, const struct hero *h, uint16_t op, uint8_t dtype, uint32_t value,
         uint8_t stage)
 {
+    bool scan = h->kind == HERO_SCAN;
     if (stage + 1 >= MAX_STAGES)
         return body_fail(b, REASON_budget_stages, h->node);
     struct acc acc = {.op = op, .dtype = dtype, .stage = stage, .value = value,
-                      .scope = h->over_p ? OVER_P : OVER_R,
+                      .scope = scan ? ALONG_R : h->over_p ? OVER_P : OVER_R,
                       .origin = graph_node(b->f->g, h->node)->origin};
     vec_push(&b->k->acc, acc);
     b->origin = acc.origin;
     return body_inst(b, (struct inst){.op = OP_result,
                                      .dtype = op_gives_position(op) ? DT_i64 : dtype,
-                                     .aux = b->k->acc.n - 1, .stage = (uint8_t)(stage + 1),
-                                     .level = h->over_p ? LEVEL_ONCE : LEVEL_ROW});
+                                     .aux = b->k->acc.n - 1, .stage = (uint8_t)(stage + !scan),
+                                     .level = scan        ? LEVEL_ELEM
+                                              : h->over_p ? LEVEL_ONCE
+                                                          : LEVEL_ROW});
 }
 
+// A reduction or a scan.
 static uint32_t
 build_reduce(struct body *b, const struct hero *h)
 {
@@ -588,9 +592,9 @@ build_hero(struct body *b, uint32_t position)
 {
     uint32_t id = b->gr->hero.at[position];
     const struct hero *h = &b->f->hero.at[id];
-    uint32_t v = h->kind == HERO_STORE    ? emit(b, h->node, &h->map)
-                 : h->kind == HERO_REDUCE ? build_reduce(b, h)
-                                          : build_contract(b, h);
+    uint32_t v = h->kind == HERO_STORE      ? emit(b, h->node, &h->map)
+                 : h->kind == HERO_CONTRACT ? build_contract(b, h)
+                                            : build_reduce(b, h);
     if (!v || b->failed) {
         b->failed = true;
         return;

@@ -414,6 +414,16 @@ concat_tree(struct pass *p, ref r)
     return out;
 }
 
+// In the dtype that it accumulates in; of one element it is that element.
+static ref
+scan(struct pass *p, ref r)
+{
+    const struct node *n = graph_node(p->src, r);
+    const int64_t *attr = graph_attr(p->src, r);
+    ref x = pass_cast(p, pass_operand(p, r, 0), n->dtype);
+    return extent(p, x, attr[0]) == 1 ? x : pass_op(p, n->op, &x, 1, attr, 2);
+}
+
 static ref
 rewrite(struct pass *p, ref r)
 {
@@ -421,6 +431,8 @@ rewrite(struct pass *p, ref r)
     const int64_t *attr = graph_attr(p->src, r);
     if (n->op == OP_concat)
         return concat_tree(p, r);
+    if (op_is(n->op, OPK_SCAN))
+        return scan(p, r);
     bool vector = is_product_with_vector(p, r);
     if (!op_is(n->op, OPK_COMPOSITE) && !op_is(n->op, OPK_REDUCE) && !vector)
         return pass_copy(p, r);

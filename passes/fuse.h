@@ -1,7 +1,7 @@
 // fuse.h: what the fusion files share. Private to passes/.
 //
-// A hero is a node whose value needs a loop of its own: a reduction, a contraction, or a pointwise
-// value that must be stored (an output, or one that is not worth or not able to be recomputed).
+// A hero is a node whose value needs a loop of its own: a reduction, a scan, a contraction, or a
+// pointwise value that must be stored (an output, or one that is not worth or not able to be recomputed).
 // Everything else is computed inside the groups that read it. A group is a set of heroes over one
 // domain: one future kernel.
 #ifndef FUSEC_PASSES_FUSE_H
@@ -24,7 +24,7 @@ struct imap { // where an element of a node is, for a point of the group's domai
     uint32_t check; // instruction: a position given by data is in range (0: it always is)
 };
 
-enum hero_kind { HERO_STORE, HERO_REDUCE, HERO_CONTRACT };
+enum hero_kind { HERO_STORE, HERO_REDUCE, HERO_CONTRACT, HERO_SCAN };
 struct hero {
     ref node;
     uint8_t kind;
@@ -35,8 +35,8 @@ struct hero {
     uint32_t buffer;  // plan buffer, once stored
     uint8_t reason;   // why a pointwise value was made a hero
     VEC(uint32_t) readers; // groups that read it from memory, dead ones included
-    // Of its iteration: a store's over its dims, a reduce's over its operand's, a contract's over
-    // batch …, m, n, k.
+    // Of its iteration: a store's and a scan's over its dims, a reduce's over its operand's, a
+    // contract's over batch …, m, n, k.
     struct imap map;
 };
 

@@ -1,6 +1,6 @@
 // heroes.c: which values need a loop of their own.
 //
-// Reductions, contractions and outputs always. A pointwise value becomes a hero when the cone of
+// Reductions, scans, contractions and outputs always. A pointwise value becomes a hero when the cone of
 // pointwise work behind it grows past the budget of one kernel (instructions, tensors read), when
 // several readers (or a contraction, for each tile) would compute a dear one again, or when a
 // reader's view of it cannot be expressed with strides. The cone's size is estimated as a tree
@@ -44,6 +44,12 @@ static bool
 is_inline(uint16_t op)
 {
     return op_is(op, OPK_ELEM) || op_is(op, OPK_VIEW) || op_is(op, OPK_INDEX);
+}
+
+static enum hero_kind
+hero_kind(uint16_t op)
+{
+    return op == OP_matmul ? HERO_CONTRACT : op_is(op, OPK_SCAN) ? HERO_SCAN : HERO_REDUCE;
 }
 
 static uint32_t
@@ -264,6 +270,8 @@ initial_map(struct fuser *f, struct group *gr, struct hero *h)
             int64_t e = dim_of(g, in, d);
             axis[d] = (struct axis){e, e != axis[d].extent ? AXIS_R : AXIS_P};
         }
+    } else if (h->kind == HERO_SCAN) {
+        axis[graph_attr(g, h->node)[0]].kind = AXIS_R;
     } else if (h->kind == HERO_CONTRACT) {
         const struct shape *a = graph_shape(g, graph_in(g, h->node, 0));
         axis[n++] = (struct axis){dim_of(g, a, a->rank - 1u), AXIS_R};
@@ -272,7 +280,9 @@ initial_map(struct fuser *f, struct group *gr, struct hero *h)
     for (uint32_t d = 0; d < n; d++) {
         if (axis[d].extent == 1 && h->kind != HERO_CONTRACT)
             continue;
-        h->map.c[d].stride[gr->naxes] = 1;
+        bool back = h->kind == HERO_SCAN && axis[d].kind == AXIS_R && graph_attr(g, h->node)[1];
+        h->map.c[d].base = back ? axis[d].extent - 1 : 0;
+        h->map.c[d].stride[gr->naxes] = back ? -1 : 1;
         gr->axis[gr->naxes++] = axis[d];
     }
 }
@@ -382,7 +392,7 @@ choose_heroes(struct fuser *f)
         if (n->op == OP_matmul)
             c.ends_epilogue[epilogue_end(&c, i).i] = true;
         if (!is_inline(n->op))
-            add_hero(f, (ref){i}, n->op == OP_matmul ? HERO_CONTRACT : HERO_REDUCE, REASON_none);
+            add_hero(f, (ref){i}, hero_kind(n->op), REASON_none);
         else if (c.is_out[i] || c.ends_epilogue[i])
             add_hero(f, (ref){i}, HERO_STORE, REASON_none);
         else if (c.uses[i] > 1 && c.cone[i].work > MAX_RECOMPUTE)

@@ -1,7 +1,7 @@
-// schedule.c: asks the classes in turn. Pointwise and contraction follow from the body. A reduction
-// is a column kernel where more bytes run along the last P axis than along R, or where rows are
-// short, else a row kernel, split where there are fewer long rows than threads; what one of row and
-// column refuses is offered to the other.
+// schedule.c: asks the classes in turn. Pointwise, contraction and scan follow from the body. A
+// reduction is a column kernel where more bytes run along the last P axis than along R, or where
+// rows are short, else a row kernel, split where there are fewer long rows than threads; what one
+// of row and column refuses is offered to the other.
 #include "passes/schedule.h"
 
 #include "passes/plan.h"
@@ -95,6 +95,11 @@ schedule_kernel(struct kernel *k, const struct target *t, struct schedule *s, ui
         k->cls = s->cls = CLASS_POINTWISE;
         return schedule_pointwise(k, t, s, why);
     }
+    for (uint32_t i = 0; i < k->acc.n; i++)
+        if (k->acc.at[i].scope == ALONG_R) {
+            k->cls = s->cls = CLASS_SCAN;
+            return schedule_scan(k, t, s, why);
+        }
     uint32_t np = k->naxis - k->nred;
     uint32_t p = np - 1, r = k->naxis - 1u; // the last of each
     bool column = np && k->nred && (bytes_along(k, p, r) > bytes_along(k, r, p) || short_rows(k));

@@ -31,6 +31,7 @@ enum { COLUMN_PIECE = 128 };
 // One a class, with the same meaning.
 typedef bool schedule_fn(const struct kernel *k, const struct target *t, struct schedule *s,
                          uint8_t *why);
-schedule_fn schedule_pointwise, schedule_row, schedule_column, schedule_split, schedule_contract;
+schedule_fn schedule_pointwise, schedule_row, schedule_column, schedule_split, schedule_contract,
+    schedule_scan;
 
 #endif

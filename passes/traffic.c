@@ -47,7 +47,9 @@ dependences(const struct kernel *k)
         else if (x->op == OP_index)
             dep[i] |= axes_of(k, k->affine.at[x->aux].stride);
         else if (x->op == OP_result)
-            dep[i] = k->acc.at[x->aux].scope == OVER_P ? 0 : parallel;
+            dep[i] = k->acc.at[x->aux].scope == OVER_P   ? 0
+                     : k->acc.at[x->aux].scope == OVER_R ? parallel
+                                                         : (1u << k->naxis) - 1;
     }
     return dep;
 }

@@ -195,7 +195,7 @@ becomes_over_p(const struct fuser *f, const struct group *a, const struct group 
         if (a->axis[x].kind == AXIS_P && a->axis[x].extent > 1 && !p->a_used[x])
             all = false;
     for (uint32_t i = 0; i < b->hero.n; i++)
-        if (f->hero.at[b->hero.at[i]].over_p)
+        if (f->hero.at[b->hero.at[i]].over_p || f->hero.at[b->hero.at[i]].kind == HERO_SCAN)
             all = false;
     return all;
 }
@@ -255,19 +255,21 @@ contraction_agrees(const struct fuser *f, const struct group *gr)
     return r == 1 && others == 1;
 }
 
-// Every reduction's reduced axes must be R, in the order of its operand's dims; its kept axes P.
+// Every reduction's reduced axes, and a scan's own, must be R, in the order of its operand's dims;
+// the others P.
 static bool
 kinds_agree(const struct fuser *f, const struct group *gr)
 {
     for (uint32_t i = 0; i < gr->hero.n; i++) {
         const struct hero *h = &f->hero.at[gr->hero.at[i]];
-        if (h->kind != HERO_REDUCE || h->over_p)
+        bool scans = h->kind == HERO_SCAN;
+        if ((h->kind != HERO_REDUCE && !scans) || h->over_p)
             continue;
         const struct shape *s = graph_shape(f->g, h->node);
         bool is_r[MAX_AXES] = {false};
         uint32_t order = 0;
         for (uint32_t d = 0; d < h->map.rank; d++) {
-            bool reduced = dim_of(f->g, s, d) == 1;
+            bool reduced = scans ? graph_attr(f->g, h->node)[0] == d : dim_of(f->g, s, d) == 1;
             for (uint32_t x = 0; x < gr->naxes; x++) {
                 if (!h->map.c[d].stride[x] || gr->axis[x].extent == 1)
                     continue;

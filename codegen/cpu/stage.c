@@ -187,10 +187,10 @@ store_with(struct stages *st, struct emit_scope *s, uint32_t flags)
             emit_store(st->e, s, &k->store.at[i], flags);
 }
 
-// Stores that may stream if the row is aligned, which is known only when running, ask in each turn
+// Those that may stream if the row is aligned, which is known only when running, ask in each turn
 // of the loop: a second loop beside it would be text as long as the first.
-static void
-store_elements(struct stages *st, struct emit_scope *s, uint32_t flags)
+void
+stages_store(struct stages *st, struct emit_scope *s, uint32_t flags)
 {
     struct emitter *e = st->e;
     const struct kernel *k = &e->kernel;
@@ -232,7 +232,7 @@ sinks(struct stages *st, struct emit_scope *s, const struct emit_acc *in, struct
         if (st->kept_at[i] >= 0 && k->inst.at[i].stage == st->stage)
             emit_store_raw(e, k->inst.at[i].dtype, RED_LANES, scratch_at(st, i),
                            emit_value(e, s, i), NULL, 16);
-    store_elements(st, s, store_flags);
+    stages_store(st, s, store_flags);
 }
 
 // Memory is idle while a row's later stages work from the caches, and hardware does not see the

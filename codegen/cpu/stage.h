@@ -38,6 +38,8 @@ void stages_run(struct stages *st, struct emit_scope *row, uint32_t stage, const
 // i1: all ELEM stores of the stage, from element `from` of the row on, go to whole aligned vectors.
 const char *stages_aligned(struct stages *st, struct emit_scope *row, uint32_t stage,
                            const char *from);
+// The ELEM stores of st->stage at a vector; flags hold where st->aligned does.
+void stages_store(struct stages *st, struct emit_scope *s, uint32_t flags);
 // Several stages in one loop, each over a row of its own (row_overlap.c).
 struct merge {
     struct stages *st;

@@ -253,13 +253,19 @@ contract_words(const struct schedule *s, struct str *out)
                s->tile[2], s->vec);
 }
 
+static void
+scan_words(const struct schedule *s, struct str *out)
+{
+    str_printf(out, "rows along memory, vectors of %u", s->vec);
+}
+
 void
 class_words(const struct launch *l, struct str *out)
 {
     static void (*const words[CLASS_COUNT])(const struct schedule *, struct str *) = {
         [CLASS_POINTWISE] = pointwise_words, [CLASS_ROW] = row_words,
         [CLASS_COLUMN] = column_words,       [CLASS_SPLIT] = split_words,
-        [CLASS_CONTRACT] = contract_words,
+        [CLASS_CONTRACT] = contract_words,   [CLASS_SCAN] = scan_words,
     };
     const struct schedule *s = &l->sched;
     char text[64];

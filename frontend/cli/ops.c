@@ -8,6 +8,7 @@
 
 static const char *const kind_words[] = {
     [OPK_ELEM] = "elementwise: operands are broadcast", [OPK_REDUCE] = "reductions",
+    [OPK_SCAN] = "scans: running reductions",
     [OPK_VIEW] = "views: move elements",                [OPK_INDEX] = "indices",
     [OPK_CONTRACT] = "contraction",                     [OPK_COMPOSITE] = "composites of other ops",
 };
@@ -27,6 +28,7 @@ static const char *const rule_words[] = {
 // Ops with a rule of their own: what the kind has in common.
 static const char *const own_words[] = {
     [OPK_REDUCE] = "as its words say; small types accumulate in wider ones",
+    [OPK_SCAN] = "as its words say; small types accumulate in wider ones",
     [OPK_VIEW] = "any, kept",
     [OPK_INDEX] = "any, kept; indices are integers",
     [OPK_CONTRACT] = "numbers, promoted",

@@ -304,7 +304,8 @@ step_reduction(struct gen *s)
 {
     static const uint16_t some[] = {OP_sum, OP_max_reduce, OP_min_reduce, OP_prod, OP_mean, OP_var,
                                     OP_softmax, OP_log_softmax, OP_logsumexp, OP_any, OP_all,
-                                    OP_argmax, OP_argmin};
+                                    OP_argmax, OP_argmin, OP_cumsum, OP_cumprod, OP_cummax,
+                                    OP_cummin};
     uint16_t op = some[rng_below(&s->r, sizeof some / sizeof *some)];
     ref x = pick(s);
     struct shape sh = *graph_shape(s->g, x);
@@ -314,6 +315,9 @@ step_reduction(struct gen *s)
     uint32_t n = 0;
     if (op == OP_softmax || op == OP_log_softmax) {
         attr[n++] = rng_below(&s->r, sh.rank);
+    } else if (op_is(op, OPK_SCAN)) {
+        attr[n++] = rng_below(&s->r, sh.rank);
+        attr[n++] = !rng_below(&s->r, 3);
     } else {
         bool one = op == OP_argmax || op == OP_argmin;
         uint32_t first = rng_below(&s->r, sh.rank);
