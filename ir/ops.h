@@ -60,6 +60,7 @@ struct op_info {
     uint16_t flags;
     const char *operands; // "x weight": their names, where they have better ones than x or a, b, c
     const char *attrs;   // "axes:ints keepdims:bool eps:float=1e-5": the schema, see schema.h
+    const char *grad;    // what flows back to the operands, as text, see composite.h; NULL: see kind
     const char *expand;  // elementwise composites: the expansion as text, see composite.h
     // LLVM right-hand sides (see ops.def). Floats, signed, unsigned, bool; NULL: not taken.
     const char *llvm_f, *llvm_s, *llvm_u, *llvm_b;

@@ -28,7 +28,7 @@ static const char help[] =
     "      --list                           the workloads' names, nothing measured\n"
     "      --compile                        instead: how long each kernel takes to compile\n"
     "      --threads N, --json\n"
-    "  ops [NAME…] [--json]                 the ops, their operands and attributes\n"
+    "  ops [NAME…] [--brief|--json]         the ops, their operands and attributes\n"
     "  devices [--json]                     the devices and how fast they copy\n"
     "  --version, --help\n"
     "\n"

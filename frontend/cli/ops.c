@@ -93,7 +93,21 @@ add_accuracy(uint16_t op, struct str *out)
 }
 
 static void
-add_entry(uint16_t op, bool colour, struct str *out)
+add_gradient(uint16_t op, struct str *out)
+{
+    const struct op_info *o = &op_table[op];
+    bool discrete = o->rule == DTR_COMPARE || o->rule == DTR_PREDICATE || o->rule == DTR_BITS ||
+                    o->rule == DTR_INT;
+    if (o->grad)
+        str_add(out, o->grad);
+    else if (discrete)
+        str_add(out, "none");
+    else
+        str_add(out, o->kind == OPK_COMPOSITE ? "that of its parts" : "not yet");
+}
+
+static void
+add_call(uint16_t op, bool colour, struct str *out)
 {
     struct str attributes = {0};
     add_attributes(op, &attributes);
@@ -101,22 +115,45 @@ add_entry(uint16_t op, bool colour, struct str *out)
     add_operands(op, out);
     if (attributes.n)
         str_printf(out, "%s{%s}", op_table[op].arity ? " " : "", str_text(&attributes));
+    str_free(&attributes);
+}
+
+static void
+add_entry(uint16_t op, bool colour, struct str *out)
+{
+    add_call(op, colour, out);
     const char *text = strstr(op_name(op), "_reduce");
     if (text)
         str_printf(out, " (in .fuse text: %.*s)", (int)(text - op_name(op)), op_name(op));
     str_printf(out, "\n      %s\n      dtypes: %s; result: ", op_table[op].doc, dtype_words(op));
     add_accuracy(op, out);
+    str_add(out, "\n      gradient: ");
+    add_gradient(op, out);
     str_addc(out, '\n');
-    str_free(&attributes);
+}
+
+// The call, and beside it, or below when it is long, what it means.
+static void
+add_brief_entry(uint16_t op, bool colour, struct str *out)
+{
+    enum { CALL_WIDTH = 30 };
+    size_t start = out->n;
+    add_call(op, colour, out);
+    size_t width = out->n - start;
+    if (width >= CALL_WIDTH)
+        str_addc(out, '\n');
+    str_printf(out, "%*s%s\n", width >= CALL_WIDTH ? CALL_WIDTH : (int)(CALL_WIDTH - width), "",
+               op_table[op].doc);
 }
 
 static void
 add_json(uint16_t op, struct json *j)
 {
     struct schema_field field[SCHEMA_MAX];
-    struct str accuracy = {0};
+    struct str accuracy = {0}, gradient = {0};
     uint32_t n = schema_fields(op_table[op].attrs, field);
     add_accuracy(op, &accuracy);
+    add_gradient(op, &gradient);
     json_open(j, NULL, '{');
     json_text(j, "name", op_name(op));
     json_text(j, "kind", kind_words[op_table[op].kind]);
@@ -130,9 +167,11 @@ add_json(uint16_t op, struct json *j)
     json_close(j, '}');
     json_text(j, "dtypes", dtype_words(op));
     json_text(j, "accuracy", str_text(&accuracy));
+    json_text(j, "gradient", str_text(&gradient));
     json_text(j, "doc", op_table[op].doc);
     json_close(j, '}');
     str_free(&accuracy);
+    str_free(&gradient);
 }
 
 static bool
@@ -144,8 +183,10 @@ is_wanted(const word_list *names, uint16_t op)
     return !names->n;
 }
 
+typedef void add_entry_fn(uint16_t op, bool colour, struct str *out);
+
 static void
-print_kind(const word_list *names, uint8_t kind, struct str *out)
+print_kind(const word_list *names, uint8_t kind, add_entry_fn *add, struct str *out)
 {
     bool colour = cli_colour(), any = false;
     for (uint16_t op = 1; op < OP_COUNT; op++) {
@@ -154,15 +195,15 @@ print_kind(const word_list *names, uint8_t kind, struct str *out)
         if (!any)
             str_printf(out, "%s%s\n\n", out->n ? "\n" : "", kind_words[kind]);
         any = true;
-        add_entry(op, colour, out);
+        add(op, colour, out);
     }
 }
 
 static void
-print_table(const word_list *names, struct str *out)
+print_table(const word_list *names, add_entry_fn *add, struct str *out)
 {
     for (uint8_t kind = 0; kind < sizeof kind_words / sizeof *kind_words; kind++)
-        print_kind(names, kind, out);
+        print_kind(names, kind, add, out);
 }
 
 static void
@@ -181,12 +222,14 @@ int
 ops_command(struct args *a)
 {
     word_list names = {0};
-    bool json = false;
+    bool json = false, brief = false;
     struct str out = {0};
     while (a->n && !a->failed) {
         const char *name;
         if (args_flag(a, "--json"))
             json = true;
+        else if (args_flag(a, "--brief"))
+            brief = true;
         else if (!(name = args_word(a)))
             args_unknown(a);
         else if (!op_by_name(name) || !is_public(op_by_name(name)))
@@ -194,8 +237,12 @@ ops_command(struct args *a)
         else
             vec_push(&names, name);
     }
-    if (!a->failed)
-        (json ? print_json : print_table)(&names, &out);
+    if (json && brief)
+        args_fail(a, "--json and --brief exclude each other");
+    if (!a->failed && json)
+        print_json(&names, &out);
+    else if (!a->failed)
+        print_table(&names, brief ? add_brief_entry : add_entry, &out);
     int code = a->failed ? CLI_USAGE : cli_write(a, &out);
     vec_free(&names);
     str_free(&out);

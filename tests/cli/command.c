@@ -239,6 +239,9 @@ Test(command, ops_is_a_reference)
 {
     EXPECT(fusec("ops softmax"), 0, "softmax x {axis: int = -1}");
     EXPECT(fusec("ops --json exp"), 0, "\"accuracy\": \"within ");
+    EXPECT(fusec("ops tanh"), 0, "gradient: mul(%g, mul(sub(1, %y), add(1, %y)))");
+    EXPECT(fusec("ops --brief tanh softmax"), 0, "  tanh x                      hyperbolic tangent");
+    EXPECT(fusec("ops --brief --json"), 2, "exclude");
     EXPECT(fusec("ops"), 0, "elementwise: ");
     const char *heading = strstr(str_text(&said), "elementwise: ");
     cr_expect(heading && !strstr(heading + 1, "elementwise: "), "a kind's ops stand together");
