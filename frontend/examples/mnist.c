@@ -129,7 +129,8 @@ network_new(const struct data *d, int mode)
 {
     struct network n;
     fc_options options = {.size = sizeof options, .mode = mode};
-    check(n.ctx, fc_context_new(&options, &n.ctx));
+    fc_status status = fc_context_new(&options, &n.ctx);
+    check(n.ctx, status);
     int64_t hidden = d->b1.count;
     n.w1 = fc_from_host(n.ctx, FC_F32, d->w1.data, FC_SHAPE(PIXELS, hidden));
     n.b1 = fc_from_host(n.ctx, FC_F32, d->b1.data, FC_SHAPE(hidden));
