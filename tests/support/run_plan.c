@@ -109,9 +109,8 @@ run_fused(const struct graph *g, const struct tensor *in, void *const *out, stru
     return ok;
 }
 
-// A graph of one op of g; inputs in operand order, literals inside.
-static struct graph *
-one_op(const struct graph *g, ref r)
+struct graph *
+graph_of_one_op(const struct graph *g, ref r)
 {
     struct graph *one = graph_new_like(g);
     const struct node *n = graph_node(g, r);
@@ -136,7 +135,7 @@ static bool
 run_one(const struct graph *g, ref r, void *const *value, void *out, struct device *dev,
         const struct compile_options *o, struct diag *d)
 {
-    struct graph *one = one_op(g, r);
+    struct graph *one = graph_of_one_op(g, r);
     const struct node *n = graph_node(g, r);
     void **ptr = xcalloc(n->nin + 1, sizeof *ptr);
     uint32_t used = 0;

@@ -16,6 +16,9 @@ bool run_fused(const struct graph *g, const struct tensor *in, void *const *out,
 bool run_eager(const struct graph *g, const struct tensor *in, void *const *out,
                struct device *dev, const struct compile_options *o, struct diag *d);
 
+// A graph of one op of g, which it must not outlive; inputs in operand order, literals inside.
+struct graph *graph_of_one_op(const struct graph *g, ref r);
+
 // Bytes of graph output i.
 size_t output_bytes(const struct graph *g, uint32_t i);
 

@@ -1,0 +1,771 @@
+// bound.c: error bounds, by rule.
+//
+// Each node is computed by the graph interpreter from the values before it, and its error follows:
+//   - elementwise: how much the op's own row (ops.def, in double) changes between the corners of
+//     the operands' errors, doubled, plus the row's bound in units in the last place and the two
+//     roundings. Where corners disagree about a jump, anything goes. An op that may turn sharply
+//     (a division, a logarithm) is trusted only with operands that are known well.
+//   - views: what the same view makes of the errors.
+//   - sums and products of n elements, also running ones: the operands' errors, plus depth * eps * sum |x| (Higham,
+//     "The accuracy of floating point summation", 1993).
+//   - composites: their expansion (passes/decompose.c) with the errors of every op in it. The
+//     interpreter's value of the whole must agree with the expansion as well.
+// Ops of other kinds are exact functions of exact operands when their row says so; else anything.
+#include "tests/support/bound.h"
+
+#include "ir/base/check.h"
+#include "ir/expand.h"
+#include "ir/interp_walk.h"
+#include "passes/pass.h"
+#include "tests/support/graph_gen.h"
+#include "tests/support/run_plan.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct bounding {
+    const struct graph *g;
+    struct bounded *at; // per node; value.data NULL: not needed
+    bool strict;
+    bool every; // every op counts as rounded: the distance to the true result
+    struct diag *d;
+};
+
+static int
+digits_of(uint8_t dtype)
+{
+    return dtype == DT_f64 ? 53 : dtype == DT_f32 ? 24 : dtype == DT_f16 ? 11 : 8;
+}
+
+static int
+least_exponent(uint8_t dtype)
+{
+    return dtype == DT_f64 ? -1021 : dtype == DT_f16 ? -13 : -125;
+}
+
+static double
+largest_of(uint8_t dtype)
+{
+    return dtype == DT_f64   ? DBL_MAX
+           : dtype == DT_f32 ? (double)FLT_MAX
+           : dtype == DT_f16 ? 65504
+                             : 0x1.fep127;
+}
+
+double
+ulp_of(uint8_t dtype, double x)
+{
+    int exponent, least = least_exponent(dtype);
+    if (!dtype_is_float(dtype) || !isfinite(x))
+        return 0;
+    frexp(x, &exponent);
+    return ldexp(1, (x == 0 || exponent < least ? least : exponent) - digits_of(dtype));
+}
+
+static double
+least_of(uint8_t dtype)
+{
+    return ldexp(1, least_exponent(dtype) - digits_of(dtype));
+}
+
+// ---- elementwise
+
+struct point {
+    uint16_t op;
+    uint32_t n;
+    uint8_t dtype, to; // of operands, of the result
+    uint64_t bits[3];
+    double x[3], e[3];
+    double value;
+};
+
+static double
+evaluate(const struct point *p, const double *x)
+{
+    uint64_t v[3];
+    if (p->op == OP_cast)
+        return scalar_to_double(p->to, scalar_from_double(p->to, x[0]));
+    for (uint32_t i = 0; i < 3; i++)
+        v[i] = scalar_from_double(DT_f64, x[i]);
+    bool predicate = p->to == DT_bool;
+    uint64_t r = eval_primitive(p->op, DT_f64, predicate ? DT_bool : DT_f64, v[0], v[1], v[2]);
+    return predicate ? (double)r : scalar_to_double(DT_f64, r);
+}
+
+// Bounded slope, or a monotone step: corners say all.
+static bool
+is_gentle(uint16_t op)
+{
+    switch (op) {
+    case OP_add: case OP_sub: case OP_mul: case OP_neg: case OP_abs: case OP_max: case OP_min:
+    case OP_fma: case OP_clamp: case OP_exp: case OP_tanh:
+    case OP_sigmoid: case OP_erf: case OP_sqrt: case OP_floor: case OP_ceil: case OP_round:
+    case OP_trunc: case OP_sign: case OP_lt: case OP_le: case OP_gt: case OP_ge: case OP_cast:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool
+is_free(const struct point *p)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
+        if (isinf(p->e[i]) || (p->e[i] > 0 && !dtype_is_float(p->dtype)))
+            return true;
+        bool gentle = is_gentle(p->op) || (p->op == OP_div && i == 0);
+        if (p->e[i] > fabs(p->x[i]) / 4 && !gentle)
+            return true;
+    }
+    bool equality = p->op == OP_eq || p->op == OP_ne;
+    return equality && fabs(p->x[0] - p->x[1]) <= 2 * (p->e[0] + p->e[1]);
+}
+
+// The largest change of the value over the corners of the box of errors; infinite where the op
+// jumps.
+static double
+spread(const struct point *p)
+{
+    double most = 0, centre = evaluate(p, p->x);
+    uint32_t corners = p->n == 1 ? 3 : p->n == 2 ? 9 : 27;
+    for (uint32_t c = 0; c < corners; c++) {
+        double x[3];
+        for (uint32_t i = 0, k = c; i < 3; i++, k /= 3)
+            x[i] = p->x[i] + (k % 3 == 1 ? -p->e[i] : k % 3 == 2 ? p->e[i] : 0);
+        double y = evaluate(p, x);
+        if (isnan(y) != isnan(centre) || (isinf(y) != isinf(centre)))
+            return (double)INFINITY;
+        if (isfinite(y) && fabs(y - centre) > most)
+            most = fabs(y - centre);
+    }
+    if (p->op == OP_mod || p->op == OP_fmod) { // remainders jump where their quotient does
+        struct point quotient = *p;
+        quotient.op = OP_floordiv;
+        if (spread(&quotient) > 0)
+            return (double)INFINITY;
+    }
+    return !dtype_is_float(p->to) && most > 0 ? (double)INFINITY : most;
+}
+
+static double
+own_rounding(const struct point *p)
+{
+    const struct op_info *op = &op_table[p->op];
+    if (!dtype_is_float(p->to))
+        return 0;
+    double bound = p->to == DT_f64 ? (double)op->ulp64 : (double)op->ulp32, unit = 0;
+    double ulp = ulp_of(p->to, p->value);
+    if (dtype_is_half(p->to)) { // computed in f32
+        unit = bound * ulp_of(DT_f32, p->value);
+        bound = 0.5;
+    }
+    bool own = p->op == OP_gelu || p->op == OP_gelu_tanh; // see their rows
+    if (own && p->x[0] < 0)
+        ulp = fmax(ulp, ulp_of(p->to, p->x[0]));
+    return unit + (bound + 0.5) * ulp;
+}
+
+// Near the end of the range one way of computing may be finite where another is not. The true
+// result (every) may be so far beyond it.
+static bool
+overflow_is_near(const struct bounding *b, const struct point *p, double error)
+{
+    if (isinf(p->value)) {
+        struct point near = *p;
+        for (uint32_t i = 0; i < p->n; i++)
+            near.e[i] = p->e[i] + 8 * ulp_of(p->dtype, p->x[i]);
+        for (uint32_t i = 0; i < p->n; i++)
+            if (isinf(p->x[i]))
+                return false;
+        double true_value = evaluate(p, p->x);
+        if (b->every && (isfinite(true_value) || is_gentle(p->op)))
+            return true;
+        return isinf(spread(&near)) || fabs(true_value) < 1.001 * largest_of(p->to);
+    }
+    return isfinite(p->value) && dtype_is_float(p->to) &&
+           fabs(p->value) + error >= largest_of(p->to);
+}
+
+static double
+elementwise_error(const struct bounding *b, const struct point *p)
+{
+    bool exact = op_table[p->op].flags & OPF_EXACT || !dtype_is_float(p->dtype);
+    bool moves = p->op == OP_neg || p->op == OP_abs || p->op == OP_max || p->op == OP_min;
+    bool inexact_operand = p->e[0] > 0 || p->e[1] > 0 || p->e[2] > 0;
+    bool rounds = !exact || inexact_operand || (b->every && !moves && dtype_is_float(p->to));
+    if (!b->strict && dtype_is_half(p->to) && isinf(p->value) && overflow_is_near(b, p, 0))
+        return (double)INFINITY; // it may be finite in f32
+    if (!rounds)
+        return 0;
+    if (is_free(p))
+        return (double)INFINITY;
+    double error = own_rounding(p);
+    if (inexact_operand)
+        error += 2 * spread(p);
+    if (isnan(p->value))
+        return isinf(error) ? error : 0;
+    return overflow_is_near(b, p, error) ? (double)INFINITY : error;
+}
+
+static double *
+errors_of(const struct tensor *t)
+{
+    return xcalloc((size_t)tensor_count(t) + 1, sizeof(double));
+}
+
+// where: the error of what was chosen.
+static double
+chosen_error(const struct point *p)
+{
+    return p->e[0] > 0 ? (double)INFINITY : p->bits[0] ? p->e[1] : p->e[2];
+}
+
+static void
+elementwise(struct bounding *b, const struct node *n, struct bounded *out)
+{
+    struct walk w;
+    uint32_t first = n->op == OP_where;
+    walk_start(&w, out->value.rank, out->value.dim);
+    const struct bounded *in[3] = {0};
+    for (uint32_t i = 0; i < n->nin; i++) {
+        in[i] = &b->at[node_in(b->g, n, i).i];
+        walk_follow(&w, &in[i]->value);
+    }
+    out->error = errors_of(&out->value);
+    for (int64_t k = 0; w.left; walk_next(&w), k++) {
+        struct point p = {.op = n->op, .n = n->nin, .dtype = in[first]->value.dtype,
+                          .to = n->dtype};
+        for (uint32_t i = 0; i < n->nin; i++) {
+            p.bits[i] = tensor_get(&in[i]->value, w.offset[i]);
+            p.x[i] = scalar_to_double(in[i]->value.dtype, p.bits[i]);
+            p.e[i] = in[i]->error ? in[i]->error[w.offset[i]] : 0;
+        }
+        p.value = tensor_get_double(&out->value, k);
+        out->error[k] = n->op == OP_where     ? chosen_error(&p)
+                        : n->op == OP_bitcast ? (p.e[0] > 0 ? (double)INFINITY : 0)
+                                              : elementwise_error(b, &p);
+    }
+}
+
+// ---- lines
+
+// What a sum of n elements may lose, whose magnitudes add up to `size`.
+static double
+sum_error(uint8_t dtype, int64_t n, double size, double depth)
+{
+    uint8_t acc = dtype_table[dtype].acc;
+    double eps = ldexp(1, 1 - digits_of(acc)), least = least_of(acc);
+    if (!(size * (1 + depth * eps) < largest_of(acc)))
+        return (double)INFINITY;
+    return n > 1 ? depth * (eps * size + least) : 0;
+}
+
+static double
+tree_depth(int64_t n)
+{
+    return 2 * (RED_STEPS + log2((double)n + 1) + 8);
+}
+
+struct line { // running figures of one
+    int64_t n;
+    double size, error, product, at_least_1, most, second, most_error;
+    bool infinite, nan, zero;
+};
+
+static void
+line_take(struct line *l, double x, double e)
+{
+    l->n++;
+    l->infinite |= isinf(x);
+    l->nan |= isnan(x);
+    l->zero |= x == 0 && e == 0;
+    double size = isfinite(x) ? fabs(x) : 0;
+    l->size += size;
+    l->error += e;
+    l->most_error = fmax(l->most_error, e);
+    l->product *= size + e;
+    l->at_least_1 *= fmax(1, size + e);
+}
+
+static double
+sum_line(const struct line *l, uint8_t dtype)
+{
+    if (isinf(l->error))
+        return l->error;
+    double error = l->error + sum_error(dtype, l->n, l->size + l->error, tree_depth(l->n));
+    bool special = l->nan || l->infinite; // the result is one as well, unless sums overflow
+    return special && isfinite(error) ? 0 : error;
+}
+
+static double
+product_line(const struct line *l, uint8_t dtype, double value)
+{
+    uint8_t acc = dtype_table[dtype].acc;
+    double eps = ldexp(1, 1 - digits_of(acc));
+    if (isinf(l->error) || !(l->at_least_1 < largest_of(acc) / 2))
+        return (double)INFINITY;
+    if (l->nan)
+        return 0;
+    if (l->infinite) // what underflows to 0 beside an infinity gives NaN
+        return l->zero ? 0 : (double)INFINITY;
+    return l->product - fabs(value) + (double)l->n * (eps * l->product +
+                                                      least_of(acc) * l->at_least_1);
+}
+
+// Whether another element may be the extreme one.
+static bool
+has_rival(const struct tensor *t, const double *error, const struct walk *start, int64_t best)
+{
+    struct walk w = *start;
+    int64_t k = 0;
+    double x = 0, e = 0;
+    for (; w.left; walk_next(&w), k++)
+        if (k == best) {
+            x = tensor_get_double(t, w.offset[0]);
+            e = error[w.offset[0]];
+        }
+    w = *start;
+    for (k = 0; w.left; walk_next(&w), k++) {
+        double y = tensor_get_double(t, w.offset[0]);
+        if (k != best && !(fabs(x - y) > 2 * (e + error[w.offset[0]])))
+            return true;
+    }
+    return false;
+}
+
+static double
+line_error(const struct node *n, const struct line *l, const struct bounded *x,
+           const struct walk *inner, const struct tensor *out, int64_t k)
+{
+    uint8_t dtype = x->value.dtype;
+    switch (n->op) {
+    case OP_sum:
+        return sum_line(l, dtype);
+    case OP_prod:
+        return product_line(l, dtype, tensor_get_double(out, k));
+    case OP_max_reduce:
+    case OP_min_reduce:
+        return l->nan && isfinite(l->most_error) ? 0 : l->most_error;
+    case OP_argmax:
+    case OP_argmin:
+        return l->most_error > 0 &&
+                       has_rival(&x->value, x->error, inner, (int64_t)tensor_get(out, k))
+                   ? (double)INFINITY
+                   : 0;
+    default:
+        return l->most_error > 0 ? (double)INFINITY : 0;
+    }
+}
+
+// Lines of x along the axes that n reduces, in the order of the result's elements.
+static void
+reduce(struct bounding *b, const struct node *n, const int64_t *attr, struct bounded *out)
+{
+    const struct bounded *x = &b->at[node_in(b->g, n, 0).i];
+    bool rounds = (n->op == OP_sum || n->op == OP_prod) && dtype_is_float(n->dtype);
+    if (!rounds && !x->error)
+        return;
+    struct tensor kept = x->value, reduced = x->value;
+    for (uint32_t i = 0; i < kept.rank; i++) {
+        bool named = false;
+        for (int64_t a = 0; a < attr[0]; a++)
+            named |= attr[1 + a] == i;
+        *(named ? &kept.dim[i] : &reduced.dim[i]) = 1;
+    }
+    out->error = errors_of(&out->value);
+    struct walk outer, inner;
+    walk_start(&outer, kept.rank, kept.dim);
+    walk_follow(&outer, &kept);
+    for (int64_t k = 0; outer.left; walk_next(&outer), k++) {
+        struct line l = {.product = 1, .at_least_1 = 1};
+        walk_start(&inner, reduced.rank, reduced.dim);
+        walk_follow(&inner, &reduced);
+        inner.offset[0] = outer.offset[0];
+        for (struct walk w = inner; w.left; walk_next(&w))
+            line_take(&l, tensor_get_double(&x->value, w.offset[0]),
+                      x->error ? x->error[w.offset[0]] : 0);
+        double e = line_error(n, &l, x, &inner, &out->value, k);
+        if (e > 0 && dtype_is_float(n->dtype))
+            e += ulp_of(n->dtype, tensor_get_double(&out->value, k));
+        out->error[k] = e;
+    }
+}
+
+// Each element of a scan is a reduction of those before it.
+static void
+scan(struct bounding *b, const struct node *n, const int64_t *attr, struct bounded *out)
+{
+    const struct bounded *x = &b->at[node_in(b->g, n, 0).i];
+    bool rounds = (n->op == OP_cumsum || n->op == OP_cumprod) && dtype_is_float(n->dtype);
+    if (!rounds && !x->error)
+        return;
+    uint32_t axis = (uint32_t)attr[0];
+    struct node as_reduction = *n;
+    as_reduction.op = n->op == OP_cumsum ? OP_sum : n->op == OP_cumprod ? OP_prod : OP_max_reduce;
+    struct tensor kept = x->value;
+    int64_t extent = kept.dim[axis], step = kept.stride[axis];
+    kept.dim[axis] = 1;
+    out->error = errors_of(&out->value);
+    struct walk outer;
+    walk_start(&outer, kept.rank, kept.dim);
+    walk_follow(&outer, &kept);
+    for (; outer.left; walk_next(&outer)) {
+        struct line l = {.product = 1, .at_least_1 = 1};
+        for (int64_t i = 0; i < extent; i++) {
+            int64_t at = outer.offset[0] + (attr[1] ? extent - 1 - i : i) * step;
+            line_take(&l, tensor_get_double(&x->value, at), x->error ? x->error[at] : 0);
+            double e = line_error(&as_reduction, &l, x, NULL, &out->value, at);
+            e += e > 0 ? ulp_of(n->dtype, tensor_get_double(&out->value, at)) : 0;
+            out->error[at] = e;
+        }
+    }
+}
+
+// ---- other kinds: the same op applied to errors or magnitudes
+
+// |x| plus its error, nothing for what is no number; or the error alone.
+static struct tensor
+magnitudes(const struct bounded *x, bool of_error)
+{
+    struct tensor t = x->value;
+    int64_t n = tensor_count(&t);
+    double *v = errors_of(&t);
+    for (int64_t i = 0; i < n; i++) {
+        double size = fabs(tensor_get_double(&x->value, i)), e = x->error ? x->error[i] : 0;
+        v[i] = of_error ? e : isfinite(size) ? size + e : 0;
+    }
+    t.dtype = DT_f64;
+    t.data = v;
+    return t;
+}
+
+// n applied to tensors of f64.
+static struct tensor
+applied(struct bounding *b, const struct node *n, const struct tensor *in, const int64_t *attr,
+        uint32_t nattr)
+{
+    struct graph *one = graph_new_like(b->g);
+    ref *x = xcalloc(n->nin + 1, sizeof *x);
+    struct tensor out = {0};
+    for (uint32_t i = 0; i < n->nin; i++)
+        x[i] = graph_add_input(one, "", in[i].dtype, graph_shape(b->g, node_in(b->g, n, i)), NULL,
+                               0);
+    ref r = graph_build(one, n->op, x, n->nin, attr, nattr, 0, b->d);
+    CHECK(r.i, "%s", b->d->text);
+    graph_add_output(one, "", r);
+    interp_graph(one, in, &out, b->d);
+    graph_free(one);
+    xfree(x);
+    return out;
+}
+
+static void
+all_free(struct bounded *out)
+{
+    out->error = errors_of(&out->value);
+    for (int64_t i = 0; i < tensor_count(&out->value); i++)
+        out->error[i] = (double)INFINITY;
+}
+
+// How many operands are moved, the others being positions.
+static uint32_t
+moved_operands(const struct node *n)
+{
+    switch (n->op) {
+    case OP_one_hot:
+        return 0;
+    case OP_take: case OP_take_along: case OP_dynamic_slice:
+        return 1;
+    case OP_slice_update:
+        return 2;
+    default:
+        return n->nin;
+    }
+}
+
+// Views and indexing move errors as they move elements; what a pad adds has none.
+static void
+move(struct bounding *b, ref r, const struct node *n, struct bounded *out)
+{
+    uint32_t values = moved_operands(n), nattr = b->g->attrs.at[n->attr].n;
+    bool any = false;
+    for (uint32_t i = 0; i < n->nin; i++) {
+        bool inexact = b->at[node_in(b->g, n, i).i].error != NULL;
+        any |= inexact;
+        if (inexact && i >= values)
+            return all_free(out);
+    }
+    if (!any)
+        return;
+    int64_t attr[64];
+    CHECK(nattr <= 64, "%u attribute words", nattr);
+    memcpy(attr, graph_attr(b->g, r), nattr * sizeof *attr);
+    if (n->op == OP_pad)
+        attr[nattr - 1] = 0;
+    struct tensor *in = xcalloc(n->nin, sizeof *in);
+    for (uint32_t i = 0; i < n->nin; i++) {
+        const struct bounded *x = &b->at[node_in(b->g, n, i).i];
+        in[i] = i < values ? magnitudes(x, true) : x->value;
+    }
+    out->error = applied(b, n, in, attr, nattr).data;
+    for (uint32_t i = 0; i < values; i++)
+        xfree(in[i].data);
+    xfree(in);
+}
+
+static void
+contract(struct bounding *b, const struct node *n, struct bounded *out)
+{
+    if (!dtype_is_float(n->dtype))
+        return;
+    const struct bounded *x[2] = {&b->at[node_in(b->g, n, 0).i], &b->at[node_in(b->g, n, 1).i]};
+    struct tensor in[2] = {magnitudes(x[0], false), magnitudes(x[1], false)};
+    struct tensor size = applied(b, n, in, NULL, 0);
+    int64_t k = x[0]->value.dim[x[0]->value.rank - 1];
+    // |a||b| + |a| eb + ea |b| + ea eb is a bound of sizes; less the sizes without errors.
+    struct bounded plain[2] = {{x[0]->value, NULL}, {x[1]->value, NULL}};
+    struct tensor bare[2] = {magnitudes(&plain[0], false), magnitudes(&plain[1], false)};
+    struct tensor exact = applied(b, n, bare, NULL, 0);
+    out->error = errors_of(&out->value);
+    for (int64_t i = 0; i < tensor_count(&out->value); i++) {
+        double s = ((double *)size.data)[i], value = tensor_get_double(&out->value, i);
+        double e = sum_error(n->dtype, k + 1, s, 2.0 * (double)k + tree_depth(k));
+        double moved = s - ((double *)exact.data)[i]; // by the operands' errors
+        if (isfinite(value))
+            e = isfinite(e) ? e + 2 * moved + ulp_of(n->dtype, value) : e;
+        else if (isfinite(e)) // of operands that are no numbers
+            e = 0;
+        out->error[i] = k ? e : 0;
+    }
+    struct tensor *all[] = {&size, &exact, &in[0], &in[1], &bare[0], &bare[1]};
+    for (uint32_t i = 0; i < 6; i++)
+        xfree(all[i]->data);
+}
+
+static void
+other(struct bounding *b, const struct node *n, struct bounded *out)
+{
+    bool exact = op_table[n->op].flags & OPF_EXACT || !dtype_is_float(n->dtype);
+    for (uint32_t i = 0; i < n->nin; i++)
+        exact &= b->at[node_in(b->g, n, i).i].error == NULL;
+    if (exact)
+        return;
+    all_free(out);
+}
+
+// ---- nodes
+
+static bool bound_nodes(struct bounding *b);
+
+// What a composite's expansion y, known to within y->error, says of the interpreter's value of it.
+static void
+join_expansion(struct bounding *b, const struct node *n, const struct bounded *y, bool exact,
+               struct bounded *out)
+{
+    out->error = errors_of(&out->value);
+    for (int64_t i = 0; i < tensor_count(&out->value); i++) {
+        double mine = tensor_get_double(&out->value, i), its = tensor_get_double(&y->value, i);
+        double e = y->error ? y->error[i] : 0, ulp = exact ? 0 : ulp_of(n->dtype, mine);
+        bool same = same_bits(n->dtype, tensor_get(&out->value, i), tensor_get(&y->value, i));
+        if (!same && !(fabs(mine - its) <= 2 * e + ulp && !exact) && !isinf(e))
+            diag_set(b->d, DIAG_INTERNAL, "%s: element %lld is %.17g, its expansion gives %.17g, "
+                     "within %g", op_name(n->op), (long long)i, mine, its, e);
+        bool certain = (same && e == 0) || isnan(mine);
+        out->error[i] = isinf(e) ? e : certain ? 0 : e + ulp + fabs(mine - its);
+    }
+}
+
+// The distance between a composite's expansion and the true result bounds what a device does with
+// the expansion.
+static void
+composite(struct bounding *b, ref r, const struct node *n, struct bounded *out)
+{
+    struct compile_options co = {.strict = b->strict};
+    struct graph *one = graph_of_one_op(b->g, r), *rounded = pass_rounding(one, &co);
+    struct graph *h = pass_decompose(rounded, &co);
+    bool exact = op_table[n->op].flags & OPF_EXACT;
+    struct bounding inner = {.g = h, .strict = b->strict, .d = b->d,
+                             .at = xcalloc(h->node.n, sizeof *inner.at)};
+    for (uint32_t i = 0, k = 0; i < n->nin; i++) {
+        ref x = node_in(b->g, n, i);
+        exact &= b->at[x.i].error == NULL;
+        if (graph_node(b->g, x)->op != OP_literal)
+            inner.at[h->inputs.at[k++].node.i] = b->at[x.i];
+    }
+    inner.every = !exact;
+    if (bound_nodes(&inner))
+        join_expansion(b, n, &inner.at[h->outputs.at[0].node.i], exact, out);
+    for (uint32_t i = 1; i < h->node.n; i++)
+        if (h->node.at[i].op != OP_input)
+            bounded_free(&inner.at[i]);
+    xfree(inner.at);
+    graph_free(h);
+    graph_free(rounded);
+    graph_free(one);
+}
+
+// Ops whose results have no more digits than their operands.
+static bool
+keeps_digits(uint16_t op)
+{
+    switch (op) {
+    case OP_cast: case OP_where: case OP_neg: case OP_abs: case OP_max: case OP_min: case OP_relu:
+    case OP_clamp: case OP_floor: case OP_ceil: case OP_round: case OP_trunc: case OP_sign:
+    case OP_copysign: case OP_max_reduce: case OP_min_reduce:
+        return true;
+    default:
+        return op_is(op, OPK_VIEW) || op_is(op, OPK_INDEX) || op_is(op, OPK_LEAF);
+    }
+}
+
+// f16 and bf16 values may reach their readers unrounded.
+static void
+loosen_half(struct bounding *b, uint16_t op, struct bounded *out)
+{
+    if (b->strict || b->every || keeps_digits(op) || !dtype_is_half(out->value.dtype))
+        return;
+    if (!out->error)
+        out->error = errors_of(&out->value);
+    for (int64_t i = 0; i < tensor_count(&out->value); i++) {
+        double x = tensor_get_double(&out->value, i);
+        out->error[i] += isfinite(x) ? ulp_of(out->value.dtype, x) : 0;
+        if (isinf(x) && out->error[i] == 0 && !op_is(op, OPK_ELEM)) // it may be finite in f32
+            out->error[i] = (double)INFINITY;
+    }
+}
+
+static void
+bound_node(struct bounding *b, uint32_t i, const bool *is_output)
+{
+    ref r = {i};
+    const struct node *n = graph_node(b->g, r);
+    struct bounded *out = &b->at[i];
+    struct tensor *in = xcalloc(n->nin + 1, sizeof *in);
+    struct graph *one = graph_of_one_op(b->g, r);
+    uint32_t used = 0;
+    for (uint32_t k = 0; k < n->nin; k++)
+        if (graph_node(b->g, node_in(b->g, n, k))->op != OP_literal)
+            in[used++] = b->at[node_in(b->g, n, k).i].value;
+    if (interp_graph(one, in, &out->value, b->d)) {
+        const struct op_info *op = &op_table[n->op];
+        if (op->kind == OPK_ELEM)
+            elementwise(b, n, out);
+        else if (op->kind == OPK_REDUCE)
+            reduce(b, n, graph_attr(b->g, r), out);
+        else if (op->kind == OPK_SCAN)
+            scan(b, n, graph_attr(b->g, r), out);
+        else if (op->kind == OPK_VIEW || op->kind == OPK_INDEX)
+            move(b, r, n, out);
+        else if (op->kind == OPK_CONTRACT)
+            contract(b, n, out);
+        else if (op->kind == OPK_COMPOSITE)
+            composite(b, r, n, out);
+        else if (op->kind != OPK_LEAF)
+            other(b, n, out);
+        if (!is_output[i])
+            loosen_half(b, n->op, out);
+    }
+    graph_free(one);
+    xfree(in);
+}
+
+static void
+drop_zeros(struct bounded *x)
+{
+    bool any = false;
+    for (int64_t i = 0; x->error && i < tensor_count(&x->value); i++)
+        any |= x->error[i] > 0;
+    if (any)
+        return;
+    xfree(x->error);
+    x->error = NULL;
+}
+
+static bool
+bound_nodes(struct bounding *b)
+{
+    bool *live = graph_live(b->g), *is_output = xcalloc(b->g->node.n, 1);
+    for (uint32_t i = 0; i < b->g->outputs.n; i++)
+        is_output[b->g->outputs.at[i].node.i] = true;
+    for (uint32_t i = 1; i < b->g->node.n && b->d->code == DIAG_OK; i++)
+        if (live[i] && b->g->node.at[i].op != OP_input) {
+            bound_node(b, i, is_output);
+            drop_zeros(&b->at[i]);
+        }
+    xfree(live);
+    xfree(is_output);
+    return b->d->code == DIAG_OK;
+}
+
+static struct tensor
+dense_copy(const struct tensor *t)
+{
+    struct tensor c = *t;
+    struct walk w;
+    int64_t run = 1;
+    for (uint32_t i = c.rank; i-- > 0;) {
+        c.stride[i] = run;
+        run *= c.dim[i];
+    }
+    size_t size = dtype_size(c.dtype), n = (size_t)tensor_count(&c);
+    c.data = xcalloc(n + 1, size);
+    walk_start(&w, t->rank, t->dim);
+    walk_follow(&w, t);
+    for (int64_t k = 0; w.left; walk_next(&w), k++)
+        tensor_put(&c, k, tensor_get(t, w.offset[0]));
+    return c;
+}
+
+bool
+bound_graph(const struct graph *g, const struct tensor *in, bool strict, struct bounded *out,
+            struct diag *d)
+{
+    struct bounding b = {.g = g, .strict = strict, .d = d,
+                         .at = xcalloc(g->node.n, sizeof *b.at)};
+    for (uint32_t i = 0; i < g->inputs.n; i++)
+        b.at[g->inputs.at[i].node.i].value = dense_copy(&in[i]);
+    bool ok = bound_nodes(&b);
+    for (uint32_t i = 0; i < g->outputs.n && ok; i++) {
+        const struct bounded *x = &b.at[g->outputs.at[i].node.i];
+        out[i].value = dense_copy(&x->value);
+        out[i].error = NULL;
+        if (x->error) {
+            out[i].error = errors_of(&x->value);
+            memcpy(out[i].error, x->error, (size_t)tensor_count(&x->value) * sizeof(double));
+        }
+    }
+    for (uint32_t i = 1; i < g->node.n; i++)
+        bounded_free(&b.at[i]);
+    xfree(b.at);
+    return ok;
+}
+
+void
+bounded_free(struct bounded *b)
+{
+    xfree(b->value.data);
+    xfree(b->error);
+    *b = (struct bounded){0};
+}
+
+bool
+bound_check(const struct bounded *b, const void *got, struct bound_tally *t, char *where)
+{
+    uint8_t dtype = b->value.dtype;
+    for (int64_t i = 0; i < tensor_count(&b->value); i++) {
+        uint64_t want = tensor_get(&b->value, i);
+        uint64_t bits = scalar_load(dtype, (const char *)got + i * dtype_size(dtype));
+        double e = b->error ? b->error[i] : 0, x = scalar_to_double(dtype, want),
+               y = scalar_to_double(dtype, bits);
+        *(e == 0 ? &t->exact : isinf(e) ? &t->anything : &t->bounded) += 1;
+        bool fits = same_bits(dtype, want, bits) || isinf(e) || (e > 0 && fabs(x - y) <= e);
+        if (fits)
+            continue;
+        snprintf(where, 200, "element %lld is %.17g (%#llx), right is %.17g (%#llx), within %g",
+                 (long long)i, y, (unsigned long long)bits, x, (unsigned long long)want, e);
+        return false;
+    }
+    return true;
+}
