@@ -139,6 +139,7 @@ print_ops(void)
         [OPK_SCAN] = "scans: of each element and those before it (reverse: and those behind it)",
         [OPK_VIEW] = "views",
         [OPK_INDEX] = "indices",
+        [OPK_ORDER] = "order",
         [OPK_CONTRACT] = "contraction",
         [OPK_COMPOSITE] = "composites: one op, one kernel when eager",
     };

@@ -274,6 +274,8 @@ infer(struct inference *f)
         return infer_view(f);
     case OPK_INDEX:
         return infer_index(f);
+    case OPK_ORDER:
+        return infer_order(f);
     case OPK_REDUCE:
     case OPK_SCAN:
     case OPK_COMPOSITE:

@@ -22,6 +22,7 @@ struct inference {
 // The rules of ops whose dtype rule is DTR_OWN, by kind. True: dtype and shape are set.
 bool infer_view(struct inference *f);
 bool infer_index(struct inference *f);
+bool infer_order(struct inference *f);
 bool infer_reduce(struct inference *f);  // reductions, scans and the composites over axes
 bool infer_contract(struct inference *f);
 

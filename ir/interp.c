@@ -250,6 +250,8 @@ compute(const struct interp_node *x)
         return view(x);
     case OPK_INDEX:
         return interp_index(x);
+    case OPK_ORDER:
+        return interp_order(x);
     case OPK_CONTRACT:
         return interp_matmul(x);
     case OPK_ELEM:

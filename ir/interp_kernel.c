@@ -9,7 +9,8 @@
 //
 // A reduction keeps 16 lanes, and for each lane a stack of joined blocks: the binary counter of
 // kernel.h. A contraction is the exception: one chain of fused multiply-adds. A scan moves on when
-// its result is computed, once a point of R.
+// its result is computed, once a point of R. An order's line is collected and put in order at j = 0,
+// and every j finds its element there.
 //
 // Traffic: every load and store is looked up in the buffer's table of last touches, which holds the
 // bytes of traffic counted when an element was touched last. Less than half of the cache ago: it is
@@ -18,6 +19,7 @@
 
 #include "ir/base/check.h"
 #include "ir/expand.h"
+#include "ir/order.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -39,6 +41,7 @@ struct reduction {
     struct partial lane[RED_LANES];
     struct partial tree[TREE_DEPTH][RED_LANES];
     uint64_t result;
+    VEC(struct order_item) line; // of an order
 };
 
 struct scan { // under way, see kernel.h
@@ -220,6 +223,36 @@ contract(struct run *r, struct reduction *red)
                                      red->result, 0);
 }
 
+static bool
+is_order(const struct run *r, uint32_t acc)
+{
+    return op_is(r->k.acc.at[acc].op, OPK_ORDER);
+}
+
+// The j of this point of P.
+static int64_t
+place_in_order(const struct run *r)
+{
+    return r->axis[r->k.naxis - r->k.nred - 1];
+}
+
+static void
+order_take(struct reduction *r, uint64_t x)
+{
+    struct order_item item = {x, r->line.n};
+    vec_push(&r->line, item);
+}
+
+static void
+order_finish(const struct run *r, struct reduction *red)
+{
+    int64_t j = place_in_order(r);
+    if (!j)
+        order_items(red->line.at, red->line.n, red->acc->dtype, red->acc->descending);
+    const struct order_item *item = &red->line.at[j];
+    red->result = op_gives_position(red->acc->op) ? (uint64_t)item->position : item->bits;
+}
+
 // ---- memory
 
 static int64_t
@@ -372,6 +405,8 @@ elem_point(struct run *r, uint32_t stage)
             continue;
         if (is_product(r, i))
             contract(r, &r->red[i]);
+        else if (is_order(r, i))
+            order_take(&r->red[i], r->value[a->value]);
         else
             reduction_take(&r->red[i], r->value[a->value]);
     }
@@ -383,13 +418,18 @@ run_stage(struct run *r, uint32_t stage)
 {
     uint32_t naxis = r->k.naxis, npar = naxis - r->k.nred;
     run_steps(r, &r->row[stage]);
+    bool again = r->k.cls == CLASS_SORT && place_in_order(r) > 0; // the line is there already
     for (uint32_t i = 0; i < r->k.acc.n; i++)
-        if (r->red[i].live && r->k.acc.at[i].scope == OVER_R && r->k.acc.at[i].stage == stage)
-            reduction_start(&r->red[i]);
+        if (r->red[i].live && r->k.acc.at[i].scope == OVER_R && r->k.acc.at[i].stage == stage) {
+            if (!is_order(r, i))
+                reduction_start(&r->red[i]);
+            else if (!again)
+                r->red[i].line.n = 0;
+        }
     for (uint32_t i = 0; i < r->k.acc.n; i++)
         if (r->k.acc.at[i].scope == ALONG_R) // again if a later stage needs it again
             scan_start(&r->scan[i], &r->k.acc.at[i]);
-    if (r->elem[stage].loops && kernel_points(&r->k, AXIS_R))
+    if (r->elem[stage].loops && !again && kernel_points(&r->k, AXIS_R))
         do
             elem_point(r, stage);
         while (!r->failed && next_point(r, npar, naxis));
@@ -399,6 +439,8 @@ run_stage(struct run *r, uint32_t stage)
             continue;
         if (a->scope == OVER_P)
             reduction_take(&r->red[i], r->value[a->value]);
+        else if (is_order(r, i))
+            order_finish(r, &r->red[i]);
         else if (a->scope == OVER_R && !is_product(r, i))
             reduction_finish(&r->red[i]);
     }
@@ -558,6 +600,8 @@ run_free(struct run *r)
         vec_free(&r->row[s].inst);
         vec_free(&r->elem[s].inst);
     }
+    for (uint32_t i = 0; i < r->k.acc.n; i++)
+        vec_free(&r->red[i].line);
     xfree(r->value);
     xfree(r->live);
     xfree(r->late);

@@ -52,5 +52,6 @@ int64_t interp_position(const struct interp_node *x, int64_t index, int64_t n, i
 void interp_copy(const struct tensor *to, const struct tensor *from); // from is broadcast
 void interp_axes(const struct interp_node *x);     // reductions and composites over axes
 void interp_matmul(const struct interp_node *x);
+void interp_order(const struct interp_node *x);
 
 #endif

@@ -18,8 +18,8 @@
 
 const char *const kernel_class_name[CLASS_COUNT] = {
     [CLASS_POINTWISE] = "pointwise", [CLASS_ROW] = "row",           [CLASS_COLUMN] = "column",
-    [CLASS_SPLIT] = "split",         [CLASS_CONTRACT] = "contract",
-    [CLASS_SCAN] = "scan",
+    [CLASS_SPLIT] = "split",         [CLASS_CONTRACT] = "contract", [CLASS_SCAN] = "scan",
+    [CLASS_SORT] = "sort",
 };
 
 static const char *const scope_words[] = {
@@ -193,8 +193,9 @@ print_sinks(const struct kernel *k, struct str *out)
         str_printf(out, "  acc%u = %s", i, a->op < OP_COUNT && a->op ? op_name(a->op) : "?");
         if (a->value)
             str_printf(out, " %%%u", a->value);
-        str_printf(out, " %s : %s, stage %u", a->scope <= ALONG_R ? scope_words[a->scope] : "?",
-                   dtype_name(a->dtype), a->stage);
+        str_printf(out, "%s %s : %s, stage %u", a->descending ? " descending" : "",
+                   a->scope <= ALONG_R ? scope_words[a->scope] : "?", dtype_name(a->dtype),
+                   a->stage);
         if (a->origin)
             str_printf(out, " #%u", a->origin);
         str_addc(out, '\n');

@@ -50,6 +50,12 @@
 // f16 and bf16 occur only in loads, stores, casts, bitcasts and where: arithmetic has been widened
 // to f32 by the passes. A bool instruction holds false or true; loads of bool normalise.
 //
+// An order kernel (class sort) puts the elements of a line in order: its P axes are batch axes and,
+// last, j; its one R axis runs along the line. All its accumulators are order rows over one value of
+// stage 0, which does not depend on j; their result at a point of P is the j-th element in order, or
+// its position, as ir/ops.def says, so j has no more points than R. The prologue is computed once
+// for a line; stage 1 is the epilogue over P.
+//
 // A contraction accumulates k = 0, 1, … in one chain of fused multiply-adds per element, from +0. A
 // matmul of floats whose M or N is 1 is no contraction but products, each rounded, and their sum in
 // the order above (passes/decompose.c).
@@ -112,10 +118,12 @@ struct inst {
 
 enum acc_scope { OVER_R, OVER_P, ALONG_R };
 struct acc {
-    uint16_t op;      // a reduction row; ALONG_R: a scan row
-    uint8_t dtype;    // accumulation dtype; argmax, argmin: the dtype compared (the result is i64)
+    uint16_t op;      // a reduction row, or an order row; ALONG_R: a scan row
+    uint8_t dtype;    // accumulation dtype; of rows that give positions the dtype compared (the
+                      // result is i64)
     uint8_t stage;    // of the instruction reduced
     uint8_t scope;
+    bool descending;  // of an order row
     uint32_t value;   // the instruction reduced or scanned, cast to dtype already
     uint32_t origin;
 };
@@ -139,6 +147,7 @@ enum kernel_class {
     CLASS_SPLIT,     // few rows, long R: R itself is divided among threads
     CLASS_CONTRACT,
     CLASS_SCAN,      // accumulators along R
+    CLASS_SORT,      // one R axis whose elements are put in order
     CLASS_COUNT
 };
 extern const char *const kernel_class_name[CLASS_COUNT];

@@ -247,13 +247,15 @@ check_result(struct verifier *v, uint32_t i, const struct inst *in)
         v->fact[i].axes |= v->fact[from[j]].axes;
         v->fact[i].late |= v->fact[from[j]].late;
     }
-    bool arg = a->op < OP_COUNT && op_is(a->op, OPK_REDUCE) && !op_table[a->op].combine;
-    if (in->dtype != (arg ? DT_i64 : a->dtype))
+    bool position = a->op < OP_COUNT && op_gives_position(a->op);
+    if (in->dtype != (position ? DT_i64 : a->dtype))
         return fail(v, "%%%u: the result of accumulator %u has another dtype", i, in->aux);
     if (a->scope == ALONG_R)
         v->fact[i].axes |= red_axes(k);
     else
         v->fact[i].axes = a->scope == OVER_R ? (uint16_t)(v->fact[i].axes & ~red_axes(k)) : 0;
+    if (k->cls == CLASS_SORT && npar(k))
+        v->fact[i].axes |= (uint16_t)(1u << (npar(k) - 1));
     v->fact[i].late |= a->scope == OVER_P;
     if (a->scope == OVER_R && (in->level < LEVEL_ROW || in->stage <= a->stage))
         return fail(v, "%%%u: accumulator %u is finished per row, from stage %u on", i, in->aux,
@@ -331,10 +333,13 @@ check_acc(struct verifier *v, uint32_t i)
 {
     const struct kernel *k = v->k;
     const struct acc *a = &k->acc.at[i];
+    bool orders = a->op < OP_COUNT && op_is(a->op, OPK_ORDER);
     if (a->op >= OP_COUNT || a->scope > ALONG_R ||
-        !op_is(a->op, a->scope == ALONG_R ? OPK_SCAN : OPK_REDUCE))
-        return fail(v, "accumulator %u: no reduction, or no scan", i);
-    if (a->dtype == DT_NONE || a->dtype >= DT_COUNT || dtype_is_half(a->dtype))
+        !(op_is(a->op, a->scope == ALONG_R ? OPK_SCAN : OPK_REDUCE) || orders))
+        return fail(v, "accumulator %u: no reduction, scan or order", i);
+    if (orders != (k->cls == CLASS_SORT))
+        return fail(v, "accumulator %u: %s in a kernel of another class", i, op_name(a->op));
+    if (a->dtype == DT_NONE || a->dtype >= DT_COUNT || (dtype_is_half(a->dtype) && !orders))
         return fail(v, "accumulator %u: accumulates in no dtype that it may", i);
     if (a->scope != OVER_P && !k->nred)
         return fail(v, "accumulator %u: reduces over R, which has no axes", i);
@@ -375,6 +380,30 @@ check_contraction(struct verifier *v)
             return fail(v, "factor %%%u: not of stage 0 and the accumulator's dtype", factor[j]);
         if (v->fact[factor[j]].axes >> other & 1)
             return fail(v, "factor %%%u depends on axis p%u", factor[j], other);
+    }
+    return true;
+}
+
+static bool
+check_order(struct verifier *v)
+{
+    const struct kernel *k = v->k;
+    if (k->cls != CLASS_SORT)
+        return true;
+    if (k->nred != 1 || !npar(k) || !k->acc.n || k->nstage > 2)
+        return fail(v, "an order has the axis j, one R axis, results, and no stage behind them");
+    uint32_t j = npar(k) - 1;
+    const struct acc *first = &k->acc.at[0];
+    if (k->axis[j].extent > k->axis[j + 1].extent)
+        return fail(v, "an order of %" PRId64 " elements of which %" PRId64 " are asked for",
+                    k->axis[j + 1].extent, k->axis[j].extent);
+    if (v->fact[first->value].axes >> j & 1)
+        return fail(v, "what is put in order, %%%u, depends on axis p%u", first->value, j);
+    for (uint32_t i = 0; i < k->acc.n; i++) {
+        const struct acc *a = &k->acc.at[i];
+        if (a->value != first->value || a->descending != first->descending || a->stage ||
+            a->scope != OVER_R)
+            return fail(v, "accumulator %u: not the order over R that accumulator 0 is", i);
     }
     return true;
 }
@@ -467,7 +496,7 @@ check_body(struct verifier *v)
     for (uint32_t i = 0; i < k->store.n; i++)
         if (!check_store(v, i))
             return false;
-    return check_contraction(v) && check_stages(v);
+    return check_contraction(v) && check_order(v) && check_stages(v);
 }
 
 bool

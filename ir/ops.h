@@ -21,6 +21,7 @@ enum op_kind {
     OPK_SCAN,      // along attr axis: what the elements up to each one come to
     OPK_VIEW,      // moves elements, computes nothing
     OPK_INDEX,     // reads at positions given by data, or makes positions
+    OPK_ORDER,     // puts the elements along an axis in order, or some of them (ir/order.h)
     OPK_CONTRACT,  // matmul
     OPK_COMPOSITE, // expands to other ops before fusion
     OPK_BODY,      // exists in kernel bodies only
@@ -33,6 +34,7 @@ enum op_flag {
     OPF_EXPAND = 8,  // rewritten into exact primitives in kernel bodies (ir/expand.h)
     OPF_ALIAS = 16,  // a view that eager execution expresses with strides alone
     OPF_MEAN = 32,   // a loss: the mean over all elements of what F and .expand say
+    OPF_POSITION = 64, // of an order: gives i64 positions instead of elements
 };
 
 // How an elementwise op's result dtype follows from its operands' (promoted first).
@@ -82,11 +84,12 @@ op_is(uint16_t op, enum op_kind k)
 {
     return op_table[op].kind == k;
 }
-// A reduction that gives a position (argmax, argmin) instead of a combination of its elements.
+// A reduction or order that gives positions (argmax, argsort) instead of elements.
 static inline bool
 op_gives_position(uint16_t op)
 {
-    return op_is(op, OPK_REDUCE) && op_table[op].combine == OP_none;
+    return (op_is(op, OPK_REDUCE) && op_table[op].combine == OP_none) ||
+           op_table[op].flags & OPF_POSITION;
 }
 uint16_t op_by_name(const char *name); // OP_none when unknown
 // The name of operand i, not terminated, in op_table or of static life; *n its length.

@@ -359,6 +359,8 @@ double_word(double x)
 static int64_t
 preset_word(const struct schema_field *f)
 {
+    if (f->type == ATTR_BOOL)
+        return *f->preset == 't';
     return f->type == ATTR_FLOAT ? double_word(strtod(f->preset, NULL))
                                  : strtoll(f->preset, NULL, 0);
 }

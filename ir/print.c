@@ -223,7 +223,7 @@ print_field(struct printer *p, const struct schema_field *f, uint8_t dtype, cons
     if (*at >= row->n)
         return false;
     int64_t v = row->v[(*at)++];
-    if (f->type == ATTR_BOOL && !v)
+    if (f->type == ATTR_BOOL && !v && !f->preset)
         return true;
     str_printf(p->out, "%s%s = ", before, f->name);
     if (f->type != ATTR_INTS && f->type != ATTR_DIMS) {

@@ -3,7 +3,7 @@
 // P first, then R; axes of extent 1 dropped; adjacent axes merged where every access and index
 // function allows it; the P axes ordered so that the last runs along memory. The order of R axes
 // is the order of the reduction, and so stays; so do the P axes of a kernel that reduces over P,
-// and those of a contraction (batch, m, n).
+// and those of a contraction (batch, m, n). Of an order's P axes the last, its j, stays what it is.
 #include "passes/fuse.h"
 
 #include <string.h>
@@ -33,14 +33,18 @@ permute(struct kernel *k, const uint8_t *order, uint32_t n)
 }
 
 static void
-p_first(struct kernel *k, bool keep_unit)
+p_first(struct kernel *k)
 {
     uint8_t order[MAX_AXES];
-    uint32_t n = 0;
+    uint32_t n = 0, j = MAX_AXES;
     k->nred = 0;
+    for (uint32_t a = 0; a < k->naxis && k->cls == CLASS_SORT; a++)
+        j = k->axis[a].kind == AXIS_P ? a : j;
     for (uint32_t kind = AXIS_P; kind <= AXIS_R; kind++)
         for (uint32_t a = 0; a < k->naxis; a++)
-            if (k->axis[a].kind == kind && (k->axis[a].extent != 1 || keep_unit)) {
+            if (k->axis[a].kind == kind &&
+                (k->axis[a].extent != 1 || k->cls == CLASS_CONTRACT || a == j ||
+                 (k->cls == CLASS_SORT && kind == AXIS_R))) {
                 order[n++] = (uint8_t)a;
                 k->nred = (uint8_t)(k->nred + (kind == AXIS_R));
             }
@@ -74,9 +78,8 @@ largest_stride(const struct kernel *k, uint32_t axis)
 }
 
 static void
-order_p(struct kernel *k)
+order_p(struct kernel *k, uint32_t np)
 {
-    uint32_t np = k->naxis - k->nred;
     if (np < 2)
         return;
     uint32_t last = np - 1;
@@ -116,9 +119,9 @@ can_merge(struct kernel *k, uint32_t a)
 }
 
 static void
-merge_adjacent(struct kernel *k)
+merge_adjacent(struct kernel *k, uint32_t naxis)
 {
-    for (uint32_t a = k->naxis; a-- > 1;) {
+    for (uint32_t a = naxis; a-- > 1;) {
         if (!can_merge(k, a - 1))
             continue;
         uint8_t order[MAX_AXES];
@@ -137,13 +140,14 @@ merge_adjacent(struct kernel *k)
 void
 kernel_normalise_axes(struct kernel *k)
 {
-    bool contract = k->cls == CLASS_CONTRACT, over_p = false;
+    bool over_p = false;
     for (uint32_t i = 0; i < k->acc.n; i++)
         over_p |= k->acc.at[i].scope == OVER_P;
-    p_first(k, contract);
-    if (contract)
+    p_first(k);
+    if (k->cls == CLASS_CONTRACT)
         return;
+    uint32_t fixed = k->cls == CLASS_SORT ? 2 : 0; // j and R
     if (!over_p)
-        order_p(k);
-    merge_adjacent(k);
+        order_p(k, k->naxis - (fixed ? fixed : k->nred));
+    merge_adjacent(k, k->naxis - fixed);
 }

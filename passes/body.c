@@ -11,6 +11,7 @@
 #include "passes/body.h"
 
 #include "ir/base/check.h"
+#include "ir/order.h"
 
 #include <string.h>
 
@@ -48,7 +49,7 @@ level_of_strides(const struct body *b, const int64_t *stride)
 {
     uint8_t level = LEVEL_ONCE;
     for (uint32_t a = 0; a < b->gr->naxes; a++) {
-        if (!stride[a] || (b->gr->axis[a].extent == 1 && !b->contracts))
+        if (!stride[a] || (b->gr->axis[a].extent == 1 && !b->keeps_unit))
             continue;
         if (b->gr->axis[a].kind == AXIS_R || !b->k->nred)
             return LEVEL_ELEM;
@@ -541,6 +542,17 @@ add_acc(struct body *b, const struct hero *h, uint16_t op, uint8_t dtype, uint32
                                                           : LEVEL_ROW});
 }
 
+// What is the same for all of R: still n of them.
+static uint32_t
+per_element(struct body *b, uint32_t v)
+{
+    const struct inst *x = &b->k->inst.at[v];
+    if (x->level == LEVEL_ELEM)
+        return v;
+    return body_inst(b, (struct inst){.op = OP_cast, .dtype = x->dtype, .a = v,
+                                     .level = LEVEL_ELEM});
+}
+
 // A reduction or a scan.
 static uint32_t
 build_reduce(struct body *b, const struct hero *h)
@@ -549,14 +561,53 @@ build_reduce(struct body *b, const struct hero *h)
     uint32_t v = emit(b, operand, &h->map);
     if (!v)
         return 0;
-    // The same for all of R: still n of them.
-    if (!h->over_p && b->k->inst.at[v].level != LEVEL_ELEM)
-        v = body_inst(b, (struct inst){.op = OP_cast, .dtype = b->k->inst.at[v].dtype, .a = v,
-                                      .level = LEVEL_ELEM});
+    if (!h->over_p)
+        v = per_element(b, v);
     const struct inst *x = &b->k->inst.at[v];
     if (h->over_p && x->level == LEVEL_ELEM)
         return body_fail(b, REASON_domain_differs, h->node);
     return add_acc(b, h, graph_node(b->f->g, h->node)->op, x->dtype, v, x->stage);
+}
+
+// Whether c is the index of axis a and nothing else.
+static bool
+is_axis(const struct body *b, const struct coord *c, uint32_t a)
+{
+    bool plain = c->stride[a] == 1 && !c->base;
+    for (uint32_t i = 0; i < b->gr->naxes; i++)
+        plain &= i == a || !c->stride[i];
+    return plain;
+}
+
+// The last P axis must be the place in order and the one R axis the line: what has split one of
+// them (a reshape of the result) is read from memory.
+static uint32_t
+build_order(struct body *b, const struct hero *h)
+{
+    const struct graph *g = b->f->g;
+    struct order o = order_of(graph_node(g, h->node)->op, graph_attr(g, h->node));
+    ref operand = graph_in(g, h->node, 0);
+    const struct shape *s = graph_shape(g, operand);
+    uint32_t j = 0, r = 0;
+    for (uint32_t a = 0; a < b->gr->naxes; a++)
+        *(b->gr->axis[a].kind == AXIS_R ? &r : &j) = a;
+    if (b->k->nred != 1 || !is_axis(b, &h->map.c[o.axis], j) || !is_axis(b, &h->map.c[s->rank], r))
+        return body_fail(b, REASON_no_class, operand);
+    struct imap m = {.rank = s->rank};
+    for (uint32_t d = 0; d < s->rank; d++)
+        if (dim_of(g, s, d) != 1)
+            m.c[d] = h->map.c[d == o.axis ? s->rank : d];
+    uint32_t v = emit(b, operand, &m);
+    if (!v)
+        return 0;
+    v = per_element(b, v);
+    if (b->k->inst.at[v].stage)
+        return body_fail(b, REASON_no_class, operand);
+    uint32_t result = add_acc(b, h, graph_node(g, h->node)->op, b->k->inst.at[v].dtype, v, 0);
+    if (result)
+        b->k->acc.at[b->k->acc.n - 1].descending = o.descending;
+    b->k->cls = CLASS_SORT;
+    return result;
 }
 
 static uint32_t
@@ -594,6 +645,7 @@ build_hero(struct body *b, uint32_t position)
     const struct hero *h = &b->f->hero.at[id];
     uint32_t v = h->kind == HERO_STORE      ? emit(b, h->node, &h->map)
                  : h->kind == HERO_CONTRACT ? build_contract(b, h)
+                 : h->kind == HERO_ORDER    ? build_order(b, h)
                                             : build_reduce(b, h);
     if (!v || b->failed) {
         b->failed = true;
@@ -660,7 +712,7 @@ body_build(struct fuser *f, struct group *gr, struct kernel *k)
     b.result_of = xcalloc(gr->hero.n, sizeof *b.result_of);
     gr->use.n = 0;
     for (uint32_t i = 0; i < gr->hero.n; i++) {
-        b.contracts |= f->hero.at[gr->hero.at[i]].kind == HERO_CONTRACT;
+        b.keeps_unit |= hero_sets_domain(f->hero.at[gr->hero.at[i]].kind);
         b.has_over_p |= f->hero.at[gr->hero.at[i]].over_p;
     }
     for (uint32_t i = 0; i < gr->hero.n && !b.failed; i++)

@@ -22,7 +22,7 @@ struct body {
     VEC(struct value) stack;
     uint32_t origin;
     bool failed, has_over_p;
-    bool contracts; // a contraction keeps its axes of extent 1
+    bool keeps_unit; // a contraction and an order keep their axes of extent 1
     uint32_t *result_of; // per hero of the group (by position): OP_result instruction
 };
 

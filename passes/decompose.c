@@ -436,7 +436,7 @@ rewrite(struct pass *p, ref r)
     bool vector = is_product_with_vector(p, r);
     if (!op_is(n->op, OPK_COMPOSITE) && !op_is(n->op, OPK_REDUCE) && !vector)
         return pass_copy(p, r);
-    ref in[4];
+    ref in[4] = {{0}};
     for (uint32_t i = 0; i < n->nin; i++)
         in[i] = pass_operand(p, r, i);
     if (vector)

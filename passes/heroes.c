@@ -1,14 +1,15 @@
 // heroes.c: which values need a loop of their own.
 //
-// Reductions, scans, contractions and outputs always. A pointwise value becomes a hero when the cone of
-// pointwise work behind it grows past the budget of one kernel (instructions, tensors read), when
-// several readers (or a contraction, for each tile) would compute a dear one again, or when a
-// reader's view of it cannot be expressed with strides. The cone's size is estimated as a tree
-// (shared nodes counted again) and only when the estimate passes the budget is it counted exactly,
-// so the walk stays linear.
+// Reductions, scans, contractions, orders and outputs always. A pointwise value becomes a hero when
+// the cone of pointwise work behind it grows past the budget of one kernel (instructions, tensors
+// read), when several readers (or a contraction, for each tile) would compute a dear one again, or
+// when a reader's view of it cannot be expressed with strides. The cone's size is estimated as a
+// tree (shared nodes counted again) and only when the estimate passes the budget is it counted
+// exactly, so the walk stays linear.
 #include "passes/fuse.h"
 
 #include "ir/base/check.h"
+#include "ir/order.h"
 #include "passes/pass.h"
 
 enum { MAX_CONE = 600, MAX_TENSORS = 96, PROLOGUE_COST = 8, MAX_RECOMPUTE = 48 };
@@ -49,7 +50,10 @@ is_inline(uint16_t op)
 static enum hero_kind
 hero_kind(uint16_t op)
 {
-    return op == OP_matmul ? HERO_CONTRACT : op_is(op, OPK_SCAN) ? HERO_SCAN : HERO_REDUCE;
+    return op == OP_matmul        ? HERO_CONTRACT
+           : op_is(op, OPK_SCAN)  ? HERO_SCAN
+           : op_is(op, OPK_ORDER) ? HERO_ORDER
+                                  : HERO_REDUCE;
 }
 
 static uint32_t
@@ -254,6 +258,26 @@ mark_outputs(struct fuser *f)
     }
 }
 
+// Batch axes, then j, the place in order, then the line.
+static void
+order_map(const struct fuser *f, struct group *gr, struct hero *h)
+{
+    const struct graph *g = f->g;
+    const struct shape *s = graph_shape(g, h->node), *x = graph_shape(g, graph_in(g, h->node, 0));
+    uint32_t along = (uint32_t)order_of(graph_node(g, h->node)->op, graph_attr(g, h->node)).axis;
+    h->map = (struct imap){.rank = (uint8_t)(s->rank + 1)};
+    for (uint32_t d = 0; d < s->rank; d++) {
+        if (d == along || dim_of(g, s, d) == 1)
+            continue;
+        h->map.c[d].stride[gr->naxes] = 1;
+        gr->axis[gr->naxes++] = (struct axis){dim_of(g, s, d), AXIS_P};
+    }
+    h->map.c[along].stride[gr->naxes] = 1;
+    gr->axis[gr->naxes++] = (struct axis){dim_of(g, s, along), AXIS_P};
+    h->map.c[s->rank].stride[gr->naxes] = 1;
+    gr->axis[gr->naxes++] = (struct axis){dim_of(g, x, along), AXIS_R};
+}
+
 static void
 initial_map(struct fuser *f, struct group *gr, struct hero *h)
 {
@@ -272,6 +296,8 @@ initial_map(struct fuser *f, struct group *gr, struct hero *h)
         }
     } else if (h->kind == HERO_SCAN) {
         axis[graph_attr(g, h->node)[0]].kind = AXIS_R;
+    } else if (h->kind == HERO_ORDER) {
+        return order_map(f, gr, h);
     } else if (h->kind == HERO_CONTRACT) {
         const struct shape *a = graph_shape(g, graph_in(g, h->node, 0));
         axis[n++] = (struct axis){dim_of(g, a, a->rank - 1u), AXIS_R};

@@ -2,9 +2,9 @@
 // options alone, so that which kernels are formed never changes a bit.
 //
 // Every node of a half type is computed in f32. Its value is rounded (cast to the half type and
-// back) at explicit casts, outputs, contraction inputs, operands of comparisons, and where bits or
-// positions are taken from it; with `strict` after every op. Afterwards arithmetic on half types
-// does not occur: only inputs, casts, views and outputs have them.
+// back) at explicit casts, outputs, contraction inputs, operands of comparisons and orders, and
+// where bits or positions are taken from it; with `strict` after every op. Afterwards arithmetic on
+// half types does not occur: only inputs, casts, views, orders and outputs have them.
 //
 // The pass keeps, per source node, the f32 value; a rounded f16 value in hand is the node itself. A
 // view of one is taken of the half value, so that rounding what it shows finds it rounded already.
@@ -43,6 +43,16 @@ view_of_widened(struct pass *p, ref r, ref v)
     return pass_cast(p, pass_op(p, n->op, &half, 1, a->v, a->n), DT_f32);
 }
 
+// An order moves elements: of the half values, rounded, and widened behind it.
+static ref
+order(struct pass *p, ref r)
+{
+    const struct node *n = graph_node(p->src, r);
+    const struct attr *a = &p->src->attrs.at[n->attr];
+    ref half = rounded(p, n->in[0]), out = pass_op(p, n->op, &half, 1, a->v, a->n);
+    return dtype_is_half(n->dtype) ? pass_cast(p, out, DT_f32) : out;
+}
+
 static ref
 rewrite(struct pass *p, ref r)
 {
@@ -59,6 +69,8 @@ rewrite(struct pass *p, ref r)
         touched |= dtype_is_half(graph_node(p->src, graph_in(p->src, r, i))->dtype);
     if (!touched)
         return pass_copy(p, r);
+    if (op_is(n->op, OPK_ORDER))
+        return order(p, r);
     VEC(ref) in = {0};
     for (uint32_t i = 0; i < n->nin; i++) {
         ref src = graph_in(p->src, r, i);

@@ -1,5 +1,5 @@
-// schedule.c: asks the classes in turn. Pointwise, contraction and scan follow from the body. A
-// reduction is a column kernel where more bytes run along the last P axis than along R, or where
+// schedule.c: asks the classes in turn. Pointwise, contraction, scan and sort follow from the body.
+// A reduction is a column kernel where more bytes run along the last P axis than along R, or where
 // rows are short, else a row kernel, split where there are fewer long rows than threads; what one
 // of row and column refuses is offered to the other.
 #include "passes/schedule.h"
@@ -90,6 +90,8 @@ schedule_kernel(struct kernel *k, const struct target *t, struct schedule *s, ui
         s->cls = CLASS_CONTRACT;
         return ok;
     }
+    if (k->cls == CLASS_SORT)
+        return schedule_sort(k, t, s, why);
     bool accumulates = k->acc.n != 0;
     if (!k->nred && !accumulates) {
         k->cls = s->cls = CLASS_POINTWISE;

@@ -96,8 +96,9 @@ repeats(const struct kernel *k, uint32_t axes, int64_t l2)
     for (uint32_t a = 0; a < k->naxis; a++)
         if (axes >> a & 1)
             deepest = a;
+    uint32_t once = k->cls == CLASS_SORT ? k->naxis - 2u : MAX_AXES; // j: a line is read once
     for (uint32_t a = 0; a < deepest; a++)
-        if (!(axes >> a & 1) && footprint(k, a + 1) > l2 / 2)
+        if (!(axes >> a & 1) && a != once && footprint(k, a + 1) > l2 / 2)
             n *= k->axis[a].extent;
     return n;
 }

@@ -9,6 +9,7 @@
 #include "passes/fuse.h"
 
 #include "ir/base/check.h"
+#include "ir/order.h"
 
 #include <string.h>
 
@@ -158,13 +159,13 @@ find_witness(struct fuser *f, struct group *a, struct group *b, uint32_t skip, s
     return false;
 }
 
-static bool
-contracts(const struct fuser *f, const struct group *gr)
+static const struct hero *
+domain_setter(const struct fuser *f, const struct group *gr)
 {
     for (uint32_t i = 0; i < gr->hero.n; i++)
-        if (f->hero.at[gr->hero.at[i]].kind == HERO_CONTRACT)
-            return true;
-    return false;
+        if (hero_sets_domain(f->hero.at[gr->hero.at[i]].kind))
+            return &f->hero.at[gr->hero.at[i]];
+    return NULL;
 }
 
 // Whether b's loops, laid on a's, reduce over what a keeps apart: only as accumulators over all of
@@ -189,7 +190,7 @@ becomes_over_p(const struct fuser *f, const struct group *a, const struct group 
             all = false;
         last = x > last ? x : last;
     }
-    if (!*conflict || contracts(f, a))
+    if (!*conflict || domain_setter(f, a))
         return false;
     for (uint32_t x = 0; x < a->naxes; x++)
         if (a->axis[x].kind == AXIS_P && a->axis[x].extent > 1 && !p->a_used[x])
@@ -232,23 +233,26 @@ merge_heroes(struct fuser *f, const struct group *a, const struct group *b, stru
     }
 }
 
-// A contraction's class knows batch, m, n and k, and no other reduction beside it.
+// A contraction's class knows batch, m, n and k, and no other reduction beside it; an order's knows
+// batch, j and the line, and results of one order.
 static bool
-contraction_agrees(const struct fuser *f, const struct group *gr)
+domain_agrees(const struct fuser *f, const struct group *gr)
 {
-    if (!contracts(f, gr))
+    const struct hero *setter = domain_setter(f, gr);
+    if (!setter)
         return true;
     uint32_t r = 0, others = 0;
     for (uint32_t x = 0; x < gr->naxes; x++)
         r += gr->axis[x].kind == AXIS_R;
     for (uint32_t i = 0; i < gr->hero.n; i++) {
         const struct hero *h = &f->hero.at[gr->hero.at[i]];
-        others += h->kind != HERO_STORE;
+        bool same = setter->kind == HERO_ORDER && h->kind == HERO_ORDER && h != setter;
+        others += h->kind != HERO_STORE && !same;
         for (uint32_t x = 0; x < gr->naxes; x++) {
             bool over_k = false;
             for (uint32_t d = 0; d < h->map.rank; d++)
                 over_k |= h->map.c[d].stride[x] != 0;
-            if (gr->axis[x].kind == AXIS_R && over_k != (h->kind == HERO_CONTRACT))
+            if (gr->axis[x].kind == AXIS_R && over_k != hero_sets_domain(h->kind))
                 return false;
         }
     }
@@ -330,14 +334,38 @@ reads_from(const struct group *b, const struct group *a)
     return false;
 }
 
+// Two groups that each ask for results of one and the same order, over the same loops.
+static bool
+unify_orders(struct fuser *f, const struct group *a, const struct group *b, struct group *out)
+{
+    const struct hero *x = domain_setter(f, a), *y = domain_setter(f, b);
+    if (x->kind != HERO_ORDER || y->kind != HERO_ORDER || a->naxes != b->naxes)
+        return false;
+    const struct graph *g = f->g;
+    struct order ox = order_of(graph_node(g, x->node)->op, graph_attr(g, x->node));
+    struct order oy = order_of(graph_node(g, y->node)->op, graph_attr(g, y->node));
+    if (graph_in(g, x->node, 0).i != graph_in(g, y->node, 0).i || ox.axis != oy.axis ||
+        ox.descending != oy.descending || !imap_equal(&x->map, &y->map))
+        return false;
+    for (uint32_t i = 0; i < a->naxes; i++)
+        if (a->axis[i].extent != b->axis[i].extent || a->axis[i].kind != b->axis[i].kind)
+            return false;
+    *out = (struct group){.naxes = a->naxes};
+    memcpy(out->axis, a->axis, sizeof a->axis);
+    merge_heroes(f, a, b, out);
+    return domain_agrees(f, out);
+}
+
 bool
 unify_groups(struct fuser *f, struct group *a, struct group *b, struct group *out, uint8_t *reason)
 {
     struct pairing p;
     bool found = false, more = true;
-    if (contracts(f, b)) { // its axes lead: batch, m, n, k, those of extent 1 too
+    if (domain_setter(f, b)) { // its axes lead, those of extent 1 too
         *reason = REASON_no_class;
-        if (contracts(f, a) || reads_from(b, a))
+        if (domain_setter(f, a))
+            return !reads_from(b, a) && !reads_from(a, b) && unify_orders(f, a, b, out);
+        if (reads_from(b, a))
             return false;
         struct group *t = a;
         a = b;
@@ -345,8 +373,8 @@ unify_groups(struct fuser *f, struct group *a, struct group *b, struct group *ou
     }
     for (uint32_t skip = 0; more && !found && skip < 16; skip++)
         found = try_witness(f, a, b, skip, &p, &more);
-    // A contraction's class has an epilogue over its own P axes, and nothing else.
-    *reason = contracts(f, a) || contracts(f, b) ? REASON_no_class : REASON_domain_differs;
+    // Such a class has an epilogue over its own P axes, and nothing else.
+    *reason = domain_setter(f, a) ? REASON_no_class : REASON_domain_differs;
     if (!found)
         return false;
     bool conflict, over_p = becomes_over_p(f, a, b, &p, &conflict);
@@ -364,7 +392,7 @@ unify_groups(struct fuser *f, struct group *a, struct group *b, struct group *ou
             h->over_p = true;
     }
     merge_heroes(f, a, b, out);
-    if (!kinds_agree(f, out) || !contraction_agrees(f, out))
+    if (!kinds_agree(f, out) || !domain_agrees(f, out))
         return false;
     return true;
 }

@@ -8,6 +8,7 @@
 #include "runtime/jit_symbols.h"
 
 #include "ir/base/half.h"
+#include "runtime/order.h"
 
 #include <math.h>
 #include <string.h>

@@ -174,6 +174,8 @@ find_dependences(struct emitter *e)
             m = a->scope == OVER_P   ? 0
                 : a->scope == OVER_R ? (uint16_t)(of & ~red)
                                      : of | red;
+            if (k->cls == CLASS_SORT) // and along j, the last of P
+                m |= (uint16_t)(1u << (k->naxis - k->nred - 1));
         }
         e->depends[i] = m;
     }

@@ -247,6 +247,12 @@ split_words(const struct schedule *s, struct str *out)
 }
 
 static void
+sort_words(const struct schedule *s, struct str *out)
+{
+    str_printf(out, "lines put in order, %u a unit, vectors of %u", s->tile[0], s->vec);
+}
+
+static void
 contract_words(const struct schedule *s, struct str *out)
 {
     str_printf(out, "matrix tiles of %u x %u x %u (m, n, k), vectors of %u", s->tile[0], s->tile[1],
@@ -266,12 +272,14 @@ class_words(const struct launch *l, struct str *out)
         [CLASS_POINTWISE] = pointwise_words, [CLASS_ROW] = row_words,
         [CLASS_COLUMN] = column_words,       [CLASS_SPLIT] = split_words,
         [CLASS_CONTRACT] = contract_words,   [CLASS_SCAN] = scan_words,
+        [CLASS_SORT] = sort_words,
     };
     const struct schedule *s = &l->sched;
     char text[64];
     str_printf(out, "%s: ", kernel_class_name[l->kernel.cls]);
     words[l->kernel.cls](s, out);
-    if (l->kernel.nstage > 1 && l->kernel.cls != CLASS_CONTRACT)
+    if (l->kernel.nstage > 1 && l->kernel.cls != CLASS_CONTRACT &&
+        l->kernel.cls != CLASS_SORT)
         str_printf(out, ", in %u stages", l->kernel.nstage);
     if (s->overlap)
         str_printf(out, ", %d rows at once", __builtin_popcount(s->overlap));

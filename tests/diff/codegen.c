@@ -185,6 +185,14 @@ Test(codegen, matmuls)
           NULL, 40);
 }
 
+Test(codegen, orders)
+{
+    sweep((struct gen_options){.min_ops = 1, .max_ops = 10, .max_extent = 300, .strided = true,
+                               .mixed = true, .half = true, .views = true, .reductions = true,
+                               .orders = true},
+          &(struct compile_options){.strict = true}, 60);
+}
+
 Test(codegen, small_caches_pointwise)
 {
     sweep_small_caches((struct gen_options){.min_ops = 2, .max_ops = 16, .max_extent = 300,

@@ -78,6 +78,21 @@ Test(fusion, reductions_and_views)
           false, NULL, 200);
 }
 
+Test(fusion, orders_equal_the_interpreter)
+{
+    sweep((struct gen_options){.min_ops = 1, .max_ops = 12, .max_extent = 40, .views = true,
+                               .strided = true, .mixed = true, .orders = true},
+          true, NULL, 200);
+}
+
+Test(fusion, orders_and_reductions)
+{
+    sweep((struct gen_options){.min_ops = 2, .max_ops = 16, .max_extent = 40, .views = true,
+                               .mixed = true, .reductions = true, .composites = true, .math = true,
+                               .orders = true},
+          false, NULL, 100);
+}
+
 Test(fusion, matmuls)
 {
     sweep((struct gen_options){.min_ops = 4, .max_ops = 14, .max_extent = 20, .reductions = true,

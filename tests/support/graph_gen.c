@@ -333,6 +333,23 @@ step_reduction(struct gen *s)
 }
 
 static ref
+step_order(struct gen *s)
+{
+    static const uint16_t some[] = {OP_sort, OP_argsort, OP_topk, OP_argtopk};
+    uint16_t op = some[rng_below(&s->r, 4)];
+    ref x = pick(s);
+    struct shape sh = *graph_shape(s->g, x);
+    if (!sh.rank)
+        return (ref){0};
+    int64_t axis = rng_below(&s->r, sh.rank), n = sh.dim[axis].v, turned = rng_below(&s->r, 2);
+    bool all = op == OP_sort || op == OP_argsort;
+    // Of some elements one goes on with the others: it broadcasts.
+    int64_t k = n ? rng_below(&s->r, 3) ? 1 : 1 + rng_below(&s->r, (uint32_t)n) : 0;
+    int64_t attr[] = {k, axis, turned};
+    return build(s, op, &x, 1, attr + all, 3 - all);
+}
+
+static ref
 step_matmul(struct gen *s)
 {
     ref a = pick(s), b = pick(s);
@@ -378,6 +395,7 @@ gen_graph(const struct gen_options *o)
         uint32_t kind = rng_below(&s.r, 20);
         ref r = o->views && kind == 0          ? step_view(&s)
                 : o->reductions && kind == 1   ? step_reduction(&s)
+                : o->orders && kind < 4        ? step_order(&s)
                 : o->matmul && tries % 64 == 0 ? step_matmul(&s)
                                                : step_elementwise(&s);
         if (!r.i)

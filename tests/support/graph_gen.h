@@ -16,7 +16,7 @@ struct gen_options {
     uint64_t seed;
     uint32_t min_ops, max_ops;
     uint8_t dtype;      // of most inputs; DT_NONE: drawn
-    bool views, reductions, matmul, composites, math;
+    bool views, reductions, matmul, composites, math, orders;
     bool strided;       // inputs with strides: gaps, reversed, broadcast
     bool mixed;         // inputs and casts of other dtypes too
     bool half;          // f16 and bf16 among them

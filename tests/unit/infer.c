@@ -269,6 +269,24 @@ Test(infer, indexing)
     cr_expect_eq(graph_attr(g, r)[3], 1);
 }
 
+Test(infer, orders)
+{
+    ref x = input(g, DT_f16, 2, 4, 3), s = input(g, DT_f32, 0), z = input(g, DT_i8, 2, 0, 5), r;
+    EXPECT("f16[4, 3]", OP_sort, REFS(x), ATTR(-1, 0));
+    EXPECT("i64[4, 3]", OP_argsort, REFS(x), ATTR(0, 7));
+    EXPECT("f16[4, 2]", OP_topk, REFS(x), ATTR(2, 1, 1));
+    EXPECT("i64[0, 3]", OP_argtopk, REFS(x), ATTR(0, -2, 0));
+    EXPECT("i8[0, 5]", OP_sort, REFS(z), ATTR(0, 0));
+    EXPECT("topk: k is 1, and axis 0 of [0,5] has 0 elements; use 0 to 0", OP_topk, REFS(z),
+           ATTR(1, 0, 0));
+    EXPECT("argtopk: k is 4, and axis 1 of [4,3] has 3 elements; use 0 to 3", OP_argtopk, REFS(x),
+           ATTR(4, -1, 0));
+    EXPECT("sort: axis 0 of a scalar; a scalar has no axes", OP_sort, REFS(s), ATTR(0, 0));
+    built(g, &r, OP_topk, REFS(x), ATTR(2, -1, 5));
+    cr_expect_eq(graph_attr(g, r)[1], 1);
+    cr_expect_eq(graph_attr(g, r)[2], 1);
+}
+
 Test(infer, contractions_and_composites)
 {
     ref a = input(g, DT_f32, 3, 5, 2, 3), b = input(g, DT_f16, 2, 3, 4), v = input(g, DT_f32, 1, 3);

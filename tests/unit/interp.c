@@ -102,6 +102,22 @@ Test(interp, elementwise_broadcasts)
     EXPECT(build(OP_square, REFS(a), NONE), 0, 1, 4, 9, 16, 25);
 }
 
+Test(interp, orders)
+{
+    double inf = (double)INFINITY, nan = (double)NAN;
+    ref x = input(DT_f32, DIMS(2, 4), VALUES(2, nan, -0.0, 0.0, inf, -inf, 1, 1));
+    EXPECT(build(OP_sort, REFS(x), ATTR(1, 0)), -0.0, 0, 2, nan, -inf, 1, 1, inf);
+    EXPECT(build(OP_sort, REFS(x), ATTR(1, 1)), nan, 2, -0.0, 0, inf, 1, 1, -inf);
+    EXPECT(build(OP_argsort, REFS(x), ATTR(1, 0)), 2, 3, 0, 1, 1, 2, 3, 0);
+    EXPECT(build(OP_argsort, REFS(x), ATTR(1, 1)), 1, 0, 2, 3, 0, 2, 3, 1);
+    EXPECT(build(OP_argsort, REFS(x), ATTR(0, 1)), 1, 0, 1, 1, 0, 1, 0, 0);
+    EXPECT(build(OP_topk, REFS(x), ATTR(2, 1, 1)), nan, 2, inf, 1);
+    EXPECT(build(OP_argtopk, REFS(x), ATTR(2, 1, 0)), 2, 3, 1, 2);
+    ref b = input(DT_i8, DIMS(5), VALUES(3, -128, 127, 3, 0));
+    EXPECT(build(OP_argsort, REFS(b), ATTR(0, 1)), 2, 0, 3, 4, 1);
+    EMPTY(build(OP_topk, REFS(b), ATTR(0, 0, 0)));
+}
+
 Test(interp, scalars_and_empty_tensors)
 {
     ref s = input(DT_f32, SCALAR, VALUES(3)), z = input(DT_f32, DIMS(0, 3), NULL);

@@ -1,0 +1,68 @@
+// order.h: what the order ops (sort, argsort, topk, argtopk) share: their attributes, the order
+// that they mean, written down once for the interpreters, and how generated code asks for it.
+//
+// The order: numbers ascend, NaN comes after all of them; all NaNs are equal, and so are the zeros;
+// equal elements keep their order. Descending is the same the other way round, but equal elements
+// keep their order there too. The k best are the first k of it: the largest of the descending one.
+#ifndef FUSEC_IR_ORDER_H
+#define FUSEC_IR_ORDER_H
+
+#include "ir/base/size.h"
+#include "ir/dtype.h"
+#include "ir/ops.h"
+
+struct order {
+    int64_t axis, k; // k: elements that are asked for; -1: all
+    bool descending;
+};
+struct order order_of(uint16_t op, const int64_t *attr);
+
+struct order_item {
+    uint64_t bits; // a scalar of the dtype
+    int64_t position;
+};
+// Puts items in order by plain merging; equal ones keep their order.
+void order_items(struct order_item *item, int64_t n, uint8_t dtype, bool descending);
+
+// What generated code hands to the function fusec_order (runtime/order.c): lines of n elements
+// whose first k in order go to `value` and their positions, i64, to `index`; either may be NULL.
+// Strides are in elements: from line to line and along a line. Results may not overlap what is
+// read. All fields are 64 bits wide, so that code that knows their order knows their places.
+struct order_call {
+    const void *from;
+    int64_t from_line, from_element;
+    void *value;
+    int64_t value_line, value_element;
+    int64_t *index;
+    int64_t index_line, index_element;
+    char *work; // order_work_bytes(n, dtype, index), 64-byte aligned
+    int64_t lines, n, k;
+    int64_t dtype, descending;
+};
+enum { ORDER_CALL_WORDS = 15 };
+_Static_assert(sizeof(struct order_call) == 8 * ORDER_CALL_WORDS, "words only");
+
+// A line is put in order as records: keys, unsigned integers of which the order is meant, and where
+// positions are asked for a position below the key or, where both do not fit in 64 bits, beside it.
+enum order_record { ORDER_U32, ORDER_U64, ORDER_PAIR };
+
+static inline enum order_record
+order_record(int64_t n, uint8_t dtype, bool index)
+{
+    uint32_t bits = dtype_size(dtype) * 8u;
+    if (!index)
+        return bits <= 32 ? ORDER_U32 : ORDER_U64;
+    if (bits <= 16 && n <= (int64_t)1 << (32 - bits))
+        return ORDER_U32;
+    return bits <= 32 && n <= (int64_t)1 << 32 ? ORDER_U64 : ORDER_PAIR;
+}
+
+// Two arrays of records, between which a sort goes to and fro, and a bit an element.
+static inline int64_t
+order_work_bytes(int64_t n, uint8_t dtype, bool index)
+{
+    int64_t records = round_up(n << (2 + order_record(n, dtype, index)), 64);
+    return 2 * records + round_up(n / 8 + 1, 64);
+}
+
+#endif

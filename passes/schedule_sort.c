@@ -1,0 +1,141 @@
+// schedule_sort.c: parameters of the sort class: blocks of lines a unit.
+//
+// The class takes any prologue over P and the line and any epilogue over P. Both run with vectors
+// along the line or, where the elements of neighbouring lines lie beside each other in memory,
+// across the lines of a block (schedule.transpose), so that whole cache lines are used.
+#include "passes/schedule_sort.h"
+
+#include "ir/order.h"
+#include "passes/plan.h"
+#include "passes/schedule.h"
+
+enum {
+    BLOCK = 16,           // lines side by side: a vector
+    BLOCK_ELEMENTS = 4096 // of several short lines a unit
+};
+
+static const struct inst *
+ordered_value(const struct kernel *k)
+{
+    return &k->inst.at[k->acc.at[0].value];
+}
+
+static enum sort_result
+kind_of(const struct kernel *k, uint32_t acc)
+{
+    return op_gives_position(k->acc.at[acc].op) ? SORT_POSITIONS : SORT_VALUES;
+}
+
+bool
+sort_wants(const struct kernel *k, enum sort_result kind)
+{
+    for (uint32_t i = 0; i < k->acc.n; i++)
+        if (kind_of(k, i) == kind)
+            return true;
+    return false;
+}
+
+static bool
+is_operand(const struct kernel *k, uint32_t inst)
+{
+    for (uint32_t i = inst + 1; i < k->inst.n; i++)
+        if (k->inst.at[i].a == inst || k->inst.at[i].b == inst || k->inst.at[i].c == inst)
+            return true;
+    return false;
+}
+
+const struct store *
+sort_store(const struct kernel *k, enum sort_result kind)
+{
+    const struct store *only = NULL;
+    uint32_t results = 0, stores = 0;
+    for (uint32_t i = 1; i < k->inst.n; i++) {
+        const struct inst *in = &k->inst.at[i];
+        if (in->op != OP_result || kind_of(k, in->aux) != kind)
+            continue;
+        results++;
+        if (is_operand(k, i))
+            return NULL;
+        for (uint32_t x = 0; x < k->store.n; x++)
+            if (k->store.at[x].value == i) {
+                only = &k->store.at[x];
+                stores++;
+            }
+    }
+    return results == 1 && stores == 1 ? only : NULL;
+}
+
+static struct sort_lines
+place(int64_t *bytes, const struct schedule *s, int64_t n, int64_t size)
+{
+    int64_t padded = round_up(n, s->vec);
+    struct sort_lines l = {true, *bytes, padded, 1};
+    if (s->transpose)
+        l = (struct sort_lines){true, *bytes, 1, s->tile[0]};
+    *bytes += round_up(padded * s->tile[0] * size, 64);
+    return l;
+}
+
+struct sort_scratch
+sort_scratch(const struct kernel *k, const struct schedule *s)
+{
+    struct sort_scratch x = {0};
+    int64_t j = k->axis[k->naxis - 2].extent, n = k->axis[k->naxis - 1].extent;
+    uint8_t dtype = k->acc.at[0].dtype;
+    if (!(s->pack & SORT_FROM_MEMORY))
+        x.from = place(&x.bytes, s, n, dtype_size(dtype));
+    for (int kind = 0; kind < SORT_RESULTS; kind++)
+        if (sort_wants(k, kind) && !sort_store(k, kind))
+            x.result[kind] = place(&x.bytes, s, j, kind == SORT_VALUES ? dtype_size(dtype) : 8);
+    x.work = x.bytes;
+    x.bytes += order_work_bytes(n, dtype, sort_wants(k, SORT_POSITIONS));
+    return x;
+}
+
+// Bytes an element of what runs along an axis.
+static int64_t
+bytes_along(const struct kernel *k, uint32_t axis)
+{
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < k->access.n; i++)
+        if (k->access.at[i].stride[axis] == 1)
+            bytes += dtype_size(k->access.at[i].dtype);
+    return bytes;
+}
+
+// Every store moves along all batch axes and j.
+static bool
+stores_all(const struct kernel *k)
+{
+    for (uint32_t i = 0; i < k->store.n; i++)
+        for (uint32_t a = 0; a + 1 < k->naxis; a++)
+            if (k->axis[a].extent > 1 && !k->access.at[k->store.at[i].access].stride[a])
+                return false;
+    return true;
+}
+
+bool
+schedule_sort(const struct kernel *k, const struct target *t, struct schedule *s, uint8_t *why)
+{
+    (void)t;
+    *why = REASON_no_class;
+    if (k->cls != CLASS_SORT || k->nred != 1 || k->naxis < 2 || k->nstage > 2 || !k->acc.n ||
+        !stores_all(k))
+        return false;
+    int64_t block = sort_block_axis(k), beside = block >= 0 ? k->axis[block].extent : 1;
+    int64_t n = k->axis[k->naxis - 1].extent, lines = kernel_points(k, AXIS_P);
+    lines /= k->axis[k->naxis - 2].extent ? k->axis[k->naxis - 2].extent : 1;
+    *s = (struct schedule){.cls = CLASS_SORT, .vec = 16, .grain = 1};
+    s->transpose = beside >= BLOCK && bytes_along(k, (uint32_t)block) >
+                                          bytes_along(k, k->naxis - 1u) +
+                                              bytes_along(k, k->naxis - 2u);
+    int64_t many = BLOCK_ELEMENTS / (n ? n : 1);
+    many = s->transpose || many > BLOCK ? BLOCK : many;
+    s->tile[0] = (uint16_t)(many < 1 ? 1 : many < beside ? many : beside);
+    const struct inst *v = ordered_value(k);
+    if (v->op == OP_load && !v->a && !v->b && !v->c)
+        s->pack = SORT_FROM_MEMORY;
+    s->units = lines / beside * ((beside + s->tile[0] - 1) / s->tile[0]);
+    s->scratch_bytes = sort_scratch(k, s).bytes;
+    return true;
+}
