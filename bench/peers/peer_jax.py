@@ -101,6 +101,30 @@ def huber_loss(x, target):
     return jnp.where(d <= 1, jnp.square(d) * 0.5, d - 0.5).mean()
 
 
+def blend(x, y, a):
+    x, y, a = x.astype(jnp.uint16), y.astype(jnp.uint16), a.astype(jnp.uint16)
+    return ((x * a + y * (255 - a) + 127) // 255).astype(jnp.uint8)
+
+
+def mix(x, y):
+    s = x.astype(jnp.int32) + (y.astype(jnp.int32) >> 1)
+    return jnp.clip(s, -32768, 32767).astype(jnp.int16)
+
+
+def hash_i32(x):
+    for _ in range(2):
+        x = (x ^ (x >> 16)) * 73244475
+    return x ^ (x >> 16)
+
+
+def count_positive(x):
+    return (x > 0).sum(-1)
+
+
+def argmax(x):
+    return x.argmax(-1)
+
+
 WAYS = {
     "add_relu": add_relu,
     "bias_gelu_residual_f32": bias_gelu_residual,
@@ -123,6 +147,13 @@ WAYS = {
     "black_scholes_f32": black_scholes,
     "scale_mask_softmax_f32": scale_mask_softmax,
     "huber_loss_f32": huber_loss,
+    "blend_u8": blend,
+    "mix_i16": mix,
+    "hash_i32": hash_i32,
+    "count_positive_f32": count_positive,
+    "argmax_f32": argmax,
+    "add_relu_f16": add_relu,
+    "layernorm_f16": layernorm,
 }
 
 
@@ -152,7 +183,7 @@ class Peer:
         return jax.device_put(array).block_until_ready()
 
     def numpy(self, value, dtype):
-        return np.asarray(value, dtype=np.float32)
+        return np.asarray(value, dtype=np.float32 if dtype in ("f16", "bf16") else None)
 
     def ways(self, graph, request):
         way = WAYS.get(graph)

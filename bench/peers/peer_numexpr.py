@@ -94,6 +94,24 @@ def huber_loss(x, target):
     return evaluate(text, x=x, y=target, half=half, one=one) / np.float32(x.size)
 
 
+def hash_i32(x):
+    text = "(x ^ (x >> 16)) * 73244475"
+    x = evaluate(text, x=evaluate(text, x=x))
+    return evaluate("x ^ (x >> 16)", x=x)
+
+
+def sum_i32(x):
+    return x.sum()
+
+
+def count_positive(x):
+    return np.count_nonzero(x > 0, -1)
+
+
+def argmax(x):
+    return x.argmax(-1)
+
+
 WAYS = {
     "add_relu": add_relu,
     "softmax_f32": softmax,
@@ -110,6 +128,10 @@ WAYS = {
     "attention_naive": attention,
     "scale_mask_softmax_f32": scale_mask_softmax,
     "huber_loss_f32": huber_loss,
+    "hash_i32": hash_i32,
+    "sum_i32": sum_i32,
+    "count_positive_f32": count_positive,
+    "argmax_f32": argmax,
 }
 
 

@@ -104,6 +104,34 @@ def huber_loss_library(x, target):
     return F.huber_loss(x, target)
 
 
+def blend(x, y, a):
+    x, y, a = x.to(torch.int32), y.to(torch.int32), a.to(torch.int32)
+    return ((x * a + y * (255 - a) + 127) // 255).to(torch.uint8)
+
+
+def mix(x, y):
+    s = x.to(torch.int32) + (y.to(torch.int32) >> 1)
+    return s.clamp(-32768, 32767).to(torch.int16)
+
+
+def hash_i32(x):
+    for _ in range(2):
+        x = (x ^ (x >> 16)) * 73244475
+    return x ^ (x >> 16)
+
+
+def count_positive(x):
+    return (x > 0).sum(-1)
+
+
+def count_positive_library(x):
+    return torch.count_nonzero(x > 0, -1)
+
+
+def argmax(x):
+    return x.argmax(-1)
+
+
 # graph: the ways to state it
 WAYS = {
     "add_relu": [add_relu],
@@ -127,6 +155,14 @@ WAYS = {
     "black_scholes_f32": [black_scholes],
     "scale_mask_softmax_f32": [scale_mask_softmax],
     "huber_loss_f32": [huber_loss, huber_loss_library],
+    "blend_u8": [blend],
+    "mix_i16": [mix],
+    "hash_i32": [hash_i32],
+    "sum_i32": [sum_all],
+    "count_positive_f32": [count_positive, count_positive_library],
+    "argmax_f32": [argmax],
+    "add_relu_f16": [add_relu],
+    "layernorm_f16": [layernorm],
 }
 
 

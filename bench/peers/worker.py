@@ -22,8 +22,9 @@ BATCH_MOST = 20000
 WARM_S = 0.1
 SAMPLES_LEAST, SAMPLES_MOST = 10, 1000
 # How far a result may be from fusec's, relative to the value plus the root mean square of all. TF32
-# or bf16 products in an f32 workload are ten times beyond it; bf16 has 8 bits and may round per op.
-LIMIT = {"f32": 5e-5, "bf16": 2.0**-6}
+# or bf16 products in an f32 workload are ten times beyond it; f16 has 11 bits, bf16 8, and they may
+# round per op. Integers are equal.
+LIMIT = {"f64": 1e-9, "f32": 5e-5, "f16": 2.0**-9, "bf16": 2.0**-6}
 
 
 def aligned(array):
@@ -110,7 +111,7 @@ def check(peer, call, inputs, request):
     worst, good = 0.0, True
     for value, entry in zip(out, request["outputs"], strict=True):
         far = distance(peer.numpy(value, entry["dtype"]), read(entry))
-        worst, good = max(worst, far), good and far <= LIMIT[entry["dtype"]]
+        worst, good = max(worst, far), good and far <= LIMIT.get(entry["dtype"], 0)
     return worst, good
 
 

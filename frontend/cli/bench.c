@@ -41,6 +41,14 @@ static const struct { // the first nineteen are those that other compilers are m
     {"black_scholes_f32", "black_scholes_f32", 0},
     {"scale_mask_softmax_f32", "scale_mask_softmax_f32", 0},
     {"huber_loss_f32", "huber_loss_f32", 0},
+    {"blend_u8", "blend_u8", 0},
+    {"mix_i16", "mix_i16", 0},
+    {"hash_i32", "hash_i32", 0},
+    {"sum_i32", "sum_i32", 0},
+    {"count_positive_f32", "count_positive_f32", 0},
+    {"argmax_f32", "argmax_f32", 0},
+    {"add_relu_f16", "add_relu_f16", 0},
+    {"layernorm_f16", "layernorm_f16", 0},
 };
 
 struct request {

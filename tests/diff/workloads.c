@@ -133,6 +133,10 @@ static const struct {
     {"mlp_u8_784_128_10_b1", 2, false},
     {"attention_naive", 3, false},  {"black_scholes_f32", 1, true},
     {"scale_mask_softmax_f32", 1, true}, {"huber_loss_f32", 1, true},
+    {"blend_u8", 1, true},          {"mix_i16", 1, true},
+    {"hash_i32", 1, true},          {"sum_i32", 1, true},
+    {"count_positive_f32", 1, true}, {"argmax_f32", 1, true},
+    {"add_relu_f16", 1, true},      {"layernorm_f16", 1, true},
 };
 
 static struct graph *
