@@ -75,9 +75,14 @@ def fill(entry, seed, places):
     rng, dims = np.random.default_rng(seed), entry["dims"]
     if entry["dtype"] == "i64":
         return rng.integers(0, places, dims)
-    if entry["dtype"] == "u8":
-        return rng.integers(0, 256, dims, np.uint8)
+    if entry["dtype"][0] in "iu":
+        dtype = np.dtype(f"{entry['dtype'][0]}{int(entry['dtype'][1:]) // 8}")
+        return rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, dims, dtype, endpoint=True)
     array = rng.standard_normal(dims, np.float32)
+    if entry["dtype"] == "bool":
+        return array > 0
+    if entry["dtype"] in ("f16", "f64"):
+        return array.astype(f"f{int(entry['dtype'][1:]) // 8}")
     if entry["name"] == "v":
         array = np.abs(array)
     if entry["dtype"] == "bf16":
