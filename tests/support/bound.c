@@ -6,8 +6,8 @@
 //     roundings. Where corners disagree about a jump, anything goes. An op that may turn sharply
 //     (a division, a logarithm) is trusted only with operands that are known well.
 //   - views: what the same view makes of the errors.
-//   - sums and products of n elements, also running ones: the operands' errors, plus depth * eps * sum |x| (Higham,
-//     "The accuracy of floating point summation", 1993).
+//   - sums and products of n elements, also running ones: the operands' errors, plus depth * eps *
+//     sum |x| (Higham, "The accuracy of floating point summation", 1993).
 //   - composites: their expansion (passes/decompose.c) with the errors of every op in it. The
 //     interpreter's value of the whole must agree with the expansion as well.
 // Ops of other kinds are exact functions of exact operands when their row says so; else anything.

@@ -13,8 +13,9 @@
 
 const char *const fill_name[FILL_COUNT] = {"ordinary", "NaN",      "infinities",
                                            "-0",       "denormal", "extremes"};
-const char *const size_name[SIZE_COUNT] = {"scalar", "1",         "7",       "37",       "1025",
-                                           "0",      "broadcast", "strided", "reversed", "misaligned"};
+const char *const size_name[SIZE_COUNT] = {"scalar",    "1",       "7",        "37",
+                                           "1025",      "0",       "broadcast", "strided",
+                                           "reversed",  "misaligned"};
 const char *const skip_words[SKIP_COUNT] = {
     [SKIP_NOT] = "run",
     [SKIP_DTYPE] = "the op refuses the dtype",
@@ -115,7 +116,8 @@ rule_of(uint16_t op)
         return BY_AXES;
     if (row->arity == 1 && has_field(op, "axis", ATTR_INT))
         return BY_AXIS;
-    if (row->kind == OPK_COMPOSITE && has_field(op, "eps", ATTR_FLOAT) && !has_field(op, "axis", ATTR_INT))
+    if (row->kind == OPK_COMPOSITE && has_field(op, "eps", ATTR_FLOAT) &&
+        !has_field(op, "axis", ATTR_INT))
         return BY_LAST_AXIS;
     return BY_NOTHING;
 }

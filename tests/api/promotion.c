@@ -1,0 +1,117 @@
+// promotion.c: result dtypes of every pair of dtypes, of numbers of the host language beside every
+// dtype, and shapes that broadcast or do not: NumPy's answers (tests/fixtures/promotion.txt, made
+// by make_fixtures.py there).
+#include "api.h"
+
+#include <stdio.h>
+
+static fc_dtype
+dtype_named(const char *name)
+{
+    for (int d = 1; fc_dtype_size((fc_dtype)d); d++)
+        if (!strcmp(fc_dtype_name((fc_dtype)d), name))
+            return (fc_dtype)d;
+    cr_assert_fail("no dtype: %s", name);
+    return FC_DTYPE_NONE;
+}
+
+static fc_tensor
+called(fc_context *ctx, const char *op, fc_tensor a, fc_tensor b)
+{
+    if (!strcmp(op, "add"))
+        return fc_add(a, b);
+    if (!strcmp(op, "div"))
+        return fc_div(a, b);
+    if (!strcmp(op, "lt"))
+        return fc_lt(a, b);
+    cr_assert_str_eq(op, "where");
+    return fc_where(fc_zeros(ctx, FC_BOOL, FC_SHAPE(1)), a, b);
+}
+
+static void
+gives(fc_context *ctx, fc_tensor t, const char *right, const char *line)
+{
+    cr_assert(fc_valid(t), "%s: %s", line, fc_error(ctx));
+    cr_assert_str_eq(fc_dtype_name(fc_dtype_of(t)), right, "%s", line);
+}
+
+static fc_tensor
+of_dims(fc_context *ctx, const char *text)
+{
+    fc_dim dim[8];
+    int rank = 0;
+    if (*text != '-')
+        for (char *at = (char *)text; *at; at += *at == ',')
+            dim[rank++] = fc_n(strtol(at, &at, 10));
+    return fc_zeros(ctx, FC_F32, dim, rank);
+}
+
+static void
+check_shapes(fc_context *ctx, const char *a, const char *b, const char *right, const char *line)
+{
+    fc_tensor t = fc_add(of_dims(ctx, a), of_dims(ctx, b)), want = {0};
+    if (!strcmp(right, "error")) {
+        cr_assert(!fc_valid(t), "%s", line);
+        EXPECT_ERROR(ctx, FC_INVALID, "add", "broadcast");
+        return;
+    }
+    want = of_dims(ctx, right);
+    cr_assert(fc_valid(t), "%s: %s", line, fc_error(ctx));
+    cr_assert_eq(fc_rank(t), fc_rank(want), "%s", line);
+    for (int i = 0; i < fc_rank(t); i++)
+        cr_assert_eq(fc_dim_value(fc_shape(t, i)), fc_dim_value(fc_shape(want, i)), "%s", line);
+}
+
+static void
+check_line(fc_context *ctx, const char *line)
+{
+    char kind = line[0], a[32], b[32], c[32], d[32];
+    fc_scope_begin(ctx);
+    if (kind == 's') {
+        cr_assert_eq(sscanf(line + 2, "%31s %31s %31s", a, b, c), 3, "%s", line);
+        check_shapes(ctx, a, b, c, line);
+    } else {
+        cr_assert_eq(sscanf(line + 2, "%31s %31s %31s %31s", a, b, c, d), 4, "%s", line);
+        fc_tensor x = fc_zeros(ctx, dtype_named(b), FC_SHAPE(2)), y;
+        if (kind == 'p')
+            y = fc_zeros(ctx, dtype_named(c), FC_SHAPE(2));
+        else
+            y = !strcmp(c, "int") ? fc_scalar(ctx, 1) : fc_scalar(ctx, 1.5);
+        gives(ctx, called(ctx, a, x, y), d, line);
+        gives(ctx, called(ctx, a, y, x), d, line);
+    }
+    fc_scope_end(ctx);
+}
+
+Test(promotion, as_numpy)
+{
+    FILE *file = fopen(FIXTURE_DIR "/promotion.txt", "r");
+    cr_assert(file);
+    fc_context *ctx = new_context(FC_LAZY);
+    char line[200];
+    int n = 0;
+    while (fgets(line, sizeof line, file))
+        if (*line != '#') {
+            line[strcspn(line, "\n")] = '\0';
+            check_line(ctx, line);
+            n++;
+        }
+    fclose(file);
+    cr_assert_geq(n, 900);
+    fc_context_free(ctx);
+}
+
+// An integer that the dtype cannot hold is an error, as in NumPy 2.
+Test(promotion, numbers_that_do_not_fit)
+{
+    fc_context *ctx = new_context(FC_LAZY);
+    fc_tensor x = fc_zeros(ctx, FC_U8, FC_SHAPE(2)), y = fc_zeros(ctx, FC_I8, FC_SHAPE(2));
+    cr_assert(fc_valid(fc_add(x, fc_scalar(ctx, 255))));
+    cr_assert(!fc_valid(fc_add(x, fc_scalar(ctx, 256))));
+    EXPECT_ERROR(ctx, FC_INVALID, "256", "u8");
+    cr_assert(!fc_valid(fc_add(x, fc_scalar(ctx, -1))));
+    EXPECT_ERROR(ctx, FC_INVALID, "-1", "u8");
+    cr_assert(!fc_valid(fc_mul_scalar(y, 128)));
+    EXPECT_ERROR(ctx, FC_INVALID, "128", "i8");
+    fc_context_free(ctx);
+}
