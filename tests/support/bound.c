@@ -544,15 +544,31 @@ contract(struct bounding *b, const struct node *n, struct bounded *out)
         xfree(all[i]->data);
 }
 
+// Of sorted lines no element moves by more than the largest error.
+static void
+order(const struct bounded *x, struct bounded *out)
+{
+    double most = 0;
+    for (int64_t i = 0; i < tensor_count(&x->value); i++)
+        most = fmax(most, x->error[i]);
+    out->error = errors_of(&out->value);
+    for (int64_t i = 0; i < tensor_count(&out->value); i++)
+        out->error[i] = most;
+}
+
 static void
 other(struct bounding *b, const struct node *n, struct bounded *out)
 {
     bool exact = op_table[n->op].flags & OPF_EXACT || !dtype_is_float(n->dtype);
+    bool known = true;
     for (uint32_t i = 0; i < n->nin; i++)
-        exact &= b->at[node_in(b->g, n, i).i].error == NULL;
-    if (exact)
+        known &= b->at[node_in(b->g, n, i).i].error == NULL;
+    if (exact && known)
         return;
-    all_free(out);
+    if (op_is(n->op, OPK_ORDER) && op_table[n->op].flags & OPF_EXACT)
+        order(&b->at[node_in(b->g, n, 0).i], out);
+    else
+        all_free(out);
 }
 
 // ---- nodes

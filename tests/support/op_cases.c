@@ -64,13 +64,13 @@ double_bits(double x)
     return i;
 }
 
-// The fields from number `from` on; alike in kind, not in value.
+// The fields from number `from` on, by name or else by type; n: elements along the axis.
 static void
-push_fields(struct call *c, uint32_t from, uint32_t form)
+push_fields(struct call *c, uint32_t from, uint32_t form, int64_t axis, int64_t n)
 {
     struct schema_field f[SCHEMA_MAX] = {0};
-    uint32_t n = schema_fields(op_table[c->op].attrs, f);
-    for (uint32_t i = from; i < n; i++)
+    uint32_t fields = schema_fields(op_table[c->op].attrs, f);
+    for (uint32_t i = from; i < fields && i < SCHEMA_MAX; i++)
         switch ((enum attr_type)f[i].type) {
         case ATTR_FLOAT:
             push(c, double_bits(0.25 * (1 + i)));
@@ -82,7 +82,7 @@ push_fields(struct call *c, uint32_t from, uint32_t form)
             push(c, 1 + form % (DT_COUNT - 1));
             break;
         case ATTR_INT:
-            push(c, 1);
+            push(c, !strcmp(f[i].name, "axis") ? axis : !strcmp(f[i].name, "k") ? (n + 1) / 2 : 1);
             break;
         default:
             CHECK(false, "%s: no value for attribute %s", op_name(c->op), f[i].name);
@@ -182,7 +182,7 @@ make_elementwise(struct call *c, uint8_t dtype, uint32_t form, enum size_case si
                              : i == 1 ? shape_of(1, 37, 0, 0)
                                       : shape_of(3, 2, 1, 37);
     }
-    push_fields(c, 0, form);
+    push_fields(c, 0, form, 0, 0);
     uint8_t to = has_field(c->op, "to", ATTR_DTYPE) ? (uint8_t)(1 + form) : dtype;
     if (c->op == OP_bitcast && dtype_size(to) != dtype_size(dtype))
         return SKIP_DTYPE;
@@ -212,7 +212,7 @@ make_reduction(struct call *c, uint8_t dtype, uint32_t form, enum size_case size
     c->in[0] = (struct operand){dtype, columns ? shape_of(2, n, 3, 0) : shape_of(2, 3, n, 0), 0, 0};
     push_list(c, reductions[form].n, reductions[form].axis);
     push(c, reductions[form].keepdims);
-    push_fields(c, 2, form);
+    push_fields(c, 2, form, 0, n);
     return n == 0 && no_value_of_nothing(c->op) ? SKIP_NO_VALUE : SKIP_NOT;
 }
 
@@ -225,8 +225,7 @@ make_along(struct call *c, uint8_t dtype, uint32_t form, enum size_case size)
     if (size == SIZE_BROADCAST)
         return SKIP_ONE_SHAPE;
     c->in[0] = (struct operand){dtype, form ? shape_of(2, n, 3, 0) : shape_of(2, 3, n, 0), 0, 0};
-    push(c, form ? 0 : -1);
-    push_fields(c, 1, form);
+    push_fields(c, 0, form, form ? 0 : -1, n);
     return SKIP_NOT;
 }
 
@@ -240,7 +239,7 @@ make_norm(struct call *c, uint8_t dtype, enum size_case size)
         return SKIP_ONE_SHAPE;
     for (uint32_t i = 0; i < c->nin; i++)
         c->in[i] = (struct operand){dtype, i ? shape_of(1, n, 0, 0) : shape_of(2, 3, n, 0), 0, 0};
-    push_fields(c, 0, 0);
+    push_fields(c, 0, 0, 0, n);
     return SKIP_NOT;
 }
 
