@@ -47,6 +47,18 @@ WIDE(tanh, tanhl(x))
 WIDE(erf, erfl(x))
 WIDE(sin, sinl(x))
 WIDE(cos, cosl(x))
+WIDE(exp2, exp2l(x))
+WIDE(expm1, expm1l(x))
+WIDE(sinh, sinhl(x))
+WIDE(cosh, coshl(x))
+WIDE(log2, log2l(x))
+WIDE(log10, log10l(x))
+WIDE(log1p, log1pl(x))
+WIDE(tan, tanl(x))
+WIDE(asin, asinl(x))
+WIDE(acos, acosl(x))
+WIDE(atan, atanl(x))
+WIDE(atan2, atan2l(x, y))
 WIDE(pow, powl(x, y))
 WIDE(sigmoid, 1 / (1 + expl(-x)))
 WIDE(rsqrt, 1 / sqrtl(x))
@@ -63,6 +75,18 @@ static const struct function functions[] = {
     BOTH(erf, 1, -3.5, 3.5, 0, 0),
     BOTH(sin, 1, -10, 10, 0, 0),
     BOTH(cos, 1, -10, 10, 0, 0),
+    BOTH(exp2, 1, -120, 120, 0, 0),
+    BOTH(expm1, 1, -5, 5, 0, 0),
+    BOTH(sinh, 1, -5, 5, 0, 0),
+    BOTH(cosh, 1, -5, 5, 0, 0),
+    BOTH(log2, 1, 1e-3, 1e3, 0, 0),
+    BOTH(log10, 1, 1e-3, 1e3, 0, 0),
+    BOTH(log1p, 1, -0.9, 10, 0, 0),
+    BOTH(tan, 1, -10, 10, 0, 0),
+    BOTH(asin, 1, -1, 1, 0, 0),
+    BOTH(acos, 1, -1, 1, 0, 0),
+    BOTH(atan, 1, -5, 5, 0, 0),
+    BOTH(atan2, 2, -5, 5, -5, 5),
     BOTH(pow, 2, 1e-2, 1e2, -8, 8),
     {"sigmoid", "sigmoid", NULL, NULL, 1, DT_f32, -20, 20, 0, 0, sigmoid_wide},
     {"sigmoid", "sigmoid", NULL, NULL, 1, DT_f64, -20, 20, 0, 0, sigmoid_wide},

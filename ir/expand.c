@@ -32,6 +32,12 @@ static expand_rule *const rules[OP_COUNT] = {
     [OP_sin] = expand_sin,           [OP_cos] = expand_cos,
     [OP_pow] = expand_pow,           [OP_gelu] = expand_gelu,
     [OP_gelu_tanh] = expand_gelu_tanh,
+    [OP_exp2] = expand_exp2,         [OP_expm1] = expand_expm1,
+    [OP_sinh] = expand_sinh,         [OP_cosh] = expand_cosh,
+    [OP_log2] = expand_log2,         [OP_log10] = expand_log10,
+    [OP_log1p] = expand_log1p,       [OP_tan] = expand_tan,
+    [OP_asin] = expand_asin,         [OP_acos] = expand_acos,
+    [OP_atan] = expand_atan,         [OP_atan2] = expand_atan2,
 };
 
 static bool

@@ -1,4 +1,4 @@
-// expand_log.c: log, for f32 and f64.
+// expand_log.c: log, log2, log10 and log1p, for f32 and f64.
 //
 // x = 2^k m with sqrt(1/2) <= m < sqrt(2): integer arithmetic on the bits, moved by those of
 // sqrt(1/2), gives k and m at once. Denormals are scaled up by a power of two before, and k is
@@ -9,7 +9,15 @@
 //   f32: log(1 + f) = f + f^2 P(f), degree 9, relative error 2^-30.1
 //   f64: with s = f / (2 + f), log(1 + f) = 2 atanh(s) = 2 s + s^3 P(s^2), degree 6, 2^-59.5; as
 //        2 s = f - s f, it is f - (f^2/2 - s (f^2/2 + s^2 P)), where the leading f is exact
-//        (the scheme of Sun's fdlibm, K. C. Ng 1993). Both fits: ir/fit_polynomials.py.
+//        (the scheme of Sun's fdlibm, K. C. Ng 1993). All fits: ir/fit_polynomials.py.
+//
+// log2 and log10: log(1 + f) is f and a smaller part, which are multiplied by log2 e, or log10 e,
+// in two parts, f by both. k log10 2 is in two parts like k ln 2; k itself is exact, and f = 0
+// gives it as it is. f32 has polynomials of their own for the smaller part.
+//
+// log1p(x): k is that of 1 + x, rounded, and f = 2^-k x + (2^-k - 1), an fma, which is exact but
+// where 1 + x has almost twice the digits of f: there it is rounded once. So nothing has to be put
+// right for what 1 + x lost.
 #include "ir/expand_rules.h"
 
 #include "ir/base/check.h"
@@ -30,16 +38,52 @@ struct log_format {
     int64_t sqrt_half, fraction_mask; // bit patterns
     double least_normal, scale_log2;
     double ln2_hi, ln2_lo;            // hi has at least 12 trailing zero bits
+    double one_plus_low, one_plus_high; // log1p: 1 + x is ordinary, and 2^-k normal
 };
 static const struct log_format formats[2] = {
-    {DT_f32, DT_i32, 23, 0x3f3504f3, 0x7fffff, 0x1p-126, 24, 0x1.62ep-1, 0x1.0bfbe8p-15},
+    {DT_f32, DT_i32, 23, 0x3f3504f3, 0x7fffff, 0x1p-126, 24, 0x1.62ep-1, 0x1.0bfbe8p-15,
+     0x1p-30, 0x1p100},
     {DT_f64, DT_i64, 52, 0x3fe6a09e667f3bcd, 0xfffffffffffff, 0x1p-1022, 54, 0x1.62e42fefa38p-1,
-     0x1.ef35793c7673p-45},
+     0x1.ef35793c7673p-45, 0x1p-60, 0x1p1000},
+};
+
+// A logarithm: of e and of 2, each in two parts. The latter's first has trailing zero bits like
+// ln2_hi's; for base 2 it is 1.
+struct base {
+    double e_hi, e_lo, two_hi, two_lo;
+    const double *poly32;
+};
+static const double log2_poly32[] = {
+    -0x1.715476p-1, 0x1.ec7086p-2, -0x1.7154d6p-2, 0x1.277fcap-2, -0x1.ec61bcp-3, 0x1.a3ed12p-3,
+    -0x1.6fe174p-3, 0x1.61e3dcp-3, -0x1.52c33cp-3, 0x1.758a54p-4,
+};
+static const double log10_poly32[] = {
+    -0x1.bcb7b2p-3, 0x1.287a6p-3, -0x1.bcb69ap-4, 0x1.63d484p-4, -0x1.28b682p-4, 0x1.f97bc4p-5,
+    -0x1.b2466ap-5, 0x1.a31e04p-5, -0x1.c63ea6p-5, 0x1.266118p-5,
+};
+static const struct base bases[2][2] = { // [log10][f64]
+    {{0x1.715476p+0, 0x1.4ae0cp-26, 1, 0, log2_poly32},
+     {0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56, 1, 0, NULL}},
+    {{0x1.bcb7b2p-2, -0x1.5b235ep-27, 0x1.344p-2, 0x1.3509f8p-18, log10_poly32},
+     {0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57, 0x1.34413509f8p-2, -0x1.80433b83b532ap-44,
+      NULL}},
 };
 
 struct parts {
     val k, f; // as floats
 };
+
+// An exponent, as an integer, as a float.
+static val
+exponent_value(struct expander *x, const struct log_format *t, val exponent)
+{
+    if (t->flt == DT_f32)
+        return x_cast(x, DT_f32, exponent);
+    // Few processors convert 64-bit integers: added to the bits of 1.5 * 2^52 it is a float.
+    val magic = x_num(x, t->flt, 0x1.8p52);
+    val k = x_add(x, exponent, x_bitcast(x, t->sint, magic));
+    return x_sub(x, x_bitcast(x, t->flt, k), magic);
+}
 
 // The parts of a 2^more; a is normal.
 static struct parts
@@ -51,12 +95,23 @@ split(struct expander *x, const struct log_format *t, val a, val more)
     val fraction = x_and(x, bits, x_bits(x, t->sint, (uint64_t)t->fraction_mask));
     val m = x_bitcast(x, t->flt, x_add(x, fraction, offset));
     val f = x_sub(x, m, x_num(x, t->flt, 1));
-    if (t->flt == DT_f32)
-        return (struct parts){x_cast(x, DT_f32, x_add(x, exponent, more)), f};
-    // Few processors convert 64-bit integers: added to the bits of 1.5 * 2^52 it is a float.
-    val magic = x_num(x, t->flt, 0x1.8p52);
-    val k = x_add(x, x_add(x, exponent, more), x_bitcast(x, t->sint, magic));
-    return (struct parts){x_sub(x, x_bitcast(x, t->flt, k), magic), f};
+    return (struct parts){exponent_value(x, t, x_add(x, exponent, more)), f};
+}
+
+// log(1 + f) = f - (half - s sum)
+struct tail {
+    val half, s, sum;
+};
+
+static struct tail
+log_tail64(struct expander *x, val f)
+{
+    val d = x_add(x, f, x_num(x, DT_f64, 2)), y = x_rough_inverse(x, d), q = x_mul(x, f, y);
+    val s = x_fma(x, x_fma(x, x_neg(x, q), d, f), y, q), z = x_mul(x, s, s);
+    val p = x_poly_by_pairs(x, z, x_mul(x, z, z), poly64, sizeof poly64 / sizeof *poly64);
+    p = x_mul(x, z, p);
+    val half = x_mul(x, x_mul(x, f, f), x_num(x, DT_f64, 0.5));
+    return (struct tail){half, s, x_add(x, half, p)};
 }
 
 // k ln 2 + log(1 + f)
@@ -70,38 +125,126 @@ log_small(struct expander *x, const struct log_format *t, struct parts v)
         val tail = x_fma(x, f2, p, x_mul(x, v.k, lo));
         return x_fma(x, v.k, hi, x_add(x, v.f, tail));
     }
-    val d = x_add(x, v.f, x_num(x, t->flt, 2)), y = x_rough_inverse(x, d), q = x_mul(x, v.f, y);
-    val s = x_fma(x, x_fma(x, x_neg(x, q), d, v.f), y, q), z = x_mul(x, s, s);
-    val p = x_poly_by_pairs(x, z, x_mul(x, z, z), poly64, sizeof poly64 / sizeof *poly64);
-    p = x_mul(x, z, p);
-    val half = x_mul(x, x_mul(x, v.f, v.f), x_num(x, t->flt, 0.5));
-    val tail = x_fma(x, s, x_add(x, half, p), x_mul(x, v.k, lo));
-    return x_fma(x, v.k, hi, x_sub(x, v.f, x_sub(x, half, tail)));
+    struct tail w = log_tail64(x, v.f);
+    val tail = x_fma(x, w.s, w.sum, x_mul(x, v.k, lo));
+    return x_fma(x, v.k, hi, x_sub(x, v.f, x_sub(x, w.half, tail)));
+}
+
+// The same to another base.
+static val
+log_to_base(struct expander *x, const struct log_format *t, const struct base *b, struct parts v)
+{
+    val e_hi = x_num(x, t->flt, b->e_hi), e_lo = x_num(x, t->flt, b->e_lo);
+    bool whole = b->two_lo == 0; // k itself
+    val low = whole ? 0 : x_mul(x, v.k, x_num(x, t->flt, b->two_lo)), rest;
+    low = low ? x_fma(x, v.f, e_lo, low) : x_mul(x, v.f, e_lo);
+    if (t->flt == DT_f32) {
+        val f2 = x_mul(x, v.f, v.f);
+        val p = x_poly_by_pairs(x, v.f, f2, b->poly32, sizeof poly32 / sizeof *poly32);
+        rest = x_fma(x, f2, p, low);
+    } else {
+        struct tail w = log_tail64(x, v.f);
+        rest = x_fma(x, x_fma(x, w.s, w.sum, x_neg(x, w.half)), e_hi, low);
+    }
+    val r = x_fma(x, v.f, e_hi, rest);
+    return whole ? x_add(x, v.k, r) : x_fma(x, v.k, x_num(x, t->flt, b->two_hi), r);
+}
+
+// b: NULL for e.
+static val
+log_of_parts(struct expander *x, const struct log_format *t, const struct base *b, struct parts v)
+{
+    return b ? log_to_base(x, t, b, v) : log_small(x, t, v);
 }
 
 // Denormals, and what has no logarithm.
 static val
-log_of_rest(struct expander *x, const struct log_format *t, val a)
+log_of_rest(struct expander *x, const struct log_format *t, const struct base *b, val a)
 {
     val scaled = x_mul(x, a, x_num(x, t->flt, exp2(t->scale_log2)));
-    val r = log_small(x, t, split(x, t, scaled, x_num(x, t->sint, -t->scale_log2)));
+    val r = log_of_parts(x, t, b, split(x, t, scaled, x_num(x, t->sint, -t->scale_log2)));
     r = x_where(x, x_lt(x, a, x_num(x, t->flt, (double)INFINITY)), r, a); // infinity, NaN
     return x_where(x, x_lt(x, a, x_num(x, t->flt, 0)), x_num(x, t->flt, (double)NAN), r);
+}
+
+static const struct log_format *
+format_of(const struct expander *x, val a)
+{
+    uint8_t t = x_dtype(x, a);
+    CHECK(t == DT_f32 || t == DT_f64, "logarithms take f32 and f64, not %s", dtype_name(t));
+    return &formats[t == DT_f64];
+}
+
+// Where a is not in [low, high), as bits: negative numbers and NaN are not.
+static val
+is_outside(struct expander *x, const struct log_format *t, val a, double low, double high)
+{
+    uint8_t u = t->flt == DT_f64 ? DT_u64 : DT_u32;
+    val least = x_bitcast(x, u, x_num(x, t->flt, low)), end = x_num(x, t->flt, high);
+    val place = x_sub(x, x_bitcast(x, u, a), least);
+    return x_op(x, OP_ge, place, x_sub(x, x_bitcast(x, u, end), least), 0);
+}
+
+static val
+logarithm(struct expander *x, const struct log_format *t, const struct base *b, val a)
+{
+    val inf = x_num(x, t->flt, (double)INFINITY), zero = x_num(x, t->flt, 0);
+    val outside = is_outside(x, t, a, t->least_normal, (double)INFINITY);
+    val rest = x_and(x, outside, x_ne(x, a, zero));
+    val r = log_of_parts(x, t, b, split(x, t, a, x_num(x, t->sint, 0)));
+    r = x_where(x, x_eq(x, a, zero), x_neg(x, inf), r);
+    return x_where_rarely(x, rest, log_of_rest(x, t, b, a), r);
 }
 
 val
 expand_log(struct expander *x, val a, val b, val c)
 {
     (void)b, (void)c;
-    uint8_t dtype = x_dtype(x, a);
-    CHECK(dtype == DT_f32 || dtype == DT_f64, "log takes f32 and f64, not %s", dtype_name(dtype));
-    const struct log_format *t = &formats[dtype == DT_f64];
-    uint8_t u = dtype == DT_f64 ? DT_u64 : DT_u32;
-    val inf = x_num(x, dtype, (double)INFINITY), zero = x_num(x, dtype, 0);
-    val least = x_bitcast(x, u, x_num(x, dtype, t->least_normal));
-    val place = x_sub(x, x_bitcast(x, u, a), least), last = x_sub(x, x_bitcast(x, u, inf), least);
-    val rest = x_and(x, x_op(x, OP_ge, place, last, 0), x_ne(x, a, zero));
-    val r = log_small(x, t, split(x, t, a, x_num(x, t->sint, 0)));
-    r = x_where(x, x_eq(x, a, zero), x_neg(x, inf), r);
-    return x_where_rarely(x, rest, log_of_rest(x, t, a), r);
+    return logarithm(x, format_of(x, a), NULL, a);
+}
+
+val
+expand_log2(struct expander *x, val a, val b, val c)
+{
+    (void)b, (void)c;
+    const struct log_format *t = format_of(x, a);
+    return logarithm(x, t, &bases[0][t->flt == DT_f64], a);
+}
+
+val
+expand_log10(struct expander *x, val a, val b, val c)
+{
+    (void)b, (void)c;
+    const struct log_format *t = format_of(x, a);
+    return logarithm(x, t, &bases[1][t->flt == DT_f64], a);
+}
+
+// The parts of 1 + a.
+static struct parts
+split_one_plus(struct expander *x, const struct log_format *t, val a, val one_plus_a)
+{
+    val offset = x_bits(x, t->sint, (uint64_t)t->sqrt_half), one = x_num(x, t->flt, 1);
+    val bits = x_sub(x, x_bitcast(x, t->sint, one_plus_a), offset);
+    val exponent = x_shr(x, bits, x_num(x, t->sint, t->fraction));
+    val place = x_shl(x, exponent, x_num(x, t->sint, t->fraction));
+    val scale = x_sub(x, x_bitcast(x, t->sint, one), place); // 2^-k
+    scale = x_bitcast_number(x, t->flt, scale);
+    val f = x_fma(x, scale, a, x_sub(x, scale, one));
+    return (struct parts){exponent_value(x, t, exponent), f};
+}
+
+val
+expand_log1p(struct expander *x, val a, val b, val c)
+{
+    (void)b, (void)c;
+    const struct log_format *t = format_of(x, a);
+    val inf = x_num(x, t->flt, (double)INFINITY), minus_one = x_num(x, t->flt, -1);
+    val sum = x_add(x, a, x_num(x, t->flt, 1));
+    val r = x_copysign(x, log_small(x, t, split_one_plus(x, t, a, sum)), a);
+    val large = log_small(x, t, split(x, t, a, x_num(x, t->sint, 0)));
+    large = x_where(x, x_lt(x, a, inf), large, a); // infinity, NaN
+    large = x_where(x, x_lt(x, a, minus_one), x_num(x, t->flt, (double)NAN), large);
+    large = x_where(x, x_eq(x, a, minus_one), x_neg(x, inf), large);
+    val rest = is_outside(x, t, sum, t->one_plus_low, t->one_plus_high);
+    return x_where_rarely(x, rest, large, r);
 }

@@ -150,7 +150,7 @@ x_where(struct expander *x, val a, val b, val c)
 // The same where a is true for few elements and b is dear: vectors without any skip b.
 val x_where_rarely(struct expander *x, val a, val b, val c);
 
-// 1 / d for normal d > 0 with a normal 1 / d, by Newton's steps from a guess of integer arithmetic,
+// 1 / d for normal d with a normal 1 / d, by Newton's steps from a guess of integer arithmetic,
 // hence with the same bits everywhere and much cheaper than a division: at most 0.6 ulp off; and to
 // half a format's digits, for quotients: q = a y is put right by one more step, q + (a - q d) y.
 val x_inverse(struct expander *x, val d);
@@ -167,7 +167,9 @@ typedef val expand_rule(struct expander *x, val a, val b, val c);
 expand_rule expand_sign, expand_rsqrt, expand_reciprocal, expand_isnan, expand_isinf,
     expand_isfinite, expand_shl, expand_shr, expand_clamp, expand_copysign, expand_fma,
     expand_floordiv, expand_mod, expand_fmod, expand_exp, expand_sigmoid, expand_tanh, expand_erf,
-    expand_log, expand_sin, expand_cos, expand_pow, expand_gelu, expand_gelu_tanh;
+    expand_log, expand_sin, expand_cos, expand_pow, expand_gelu, expand_gelu_tanh,
+    expand_exp2, expand_expm1, expand_sinh, expand_cosh, expand_log2, expand_log10, expand_log1p,
+    expand_tan, expand_asin, expand_acos, expand_atan, expand_atan2;
 // Conversions to and from f16 and bf16, by way of f32, still with one rounding.
 val expand_cast(struct expander *x, uint8_t to, val a);
 

@@ -1,4 +1,4 @@
-// expand_trig.c: sin and cos, for every finite f32 and f64.
+// expand_trig.c: sin, cos and tan, for every finite f32 and f64.
 //
 // Arguments that people use: |x| = n pi / 2 + r, n = round(|x| 2 / pi), in three fma steps with
 // pi / 2 in three parts of full width (Cody, Waite 1980). |x| - n P1 is exact: a multiple of P1's
@@ -21,6 +21,12 @@
 // a barrel shifter of `where` over the bits of o / 64, the rest by shifts. Their product with m is
 // summed in columns of 32 bits, modulo 1. The result, less its quarter turns, becomes the sum of
 // two doubles.
+//
+// tan: r + e, where e is r^3 P(r^2) for f32, to 2^-29.6; for f64 r^3 P(r^2) / Q(r^2), to 2^-58.9,
+// where Q is 0 at tan's first poles, so that P is short. After an odd number of quarters it is the
+// negated reciprocal, by Newton's steps, the last of which takes r and e apart, as their sum is
+// rounded. f64 has one quotient for both, of numbers chosen before. An error of r counts up to
+// 1.6 times: so r comes in two parts, the second of which is in e.
 #include "ir/expand_rules.h"
 
 #include "ir/base/check.h"
@@ -37,6 +43,16 @@ static const double cos64[] = {
     0x1.5555555555555p-5, -0x1.6c16c16c16b3p-10, 0x1.a01a019ffcb74p-16, -0x1.27e4fb5a1ed43p-22,
     0x1.1eed6f7e040bbp-29, -0x1.93744f8e60506p-37, 0x1.9dac877b04619p-45,
 };
+
+static const double tan32[] = {
+    0x1.55556p-2, 0x1.110d9ep-3, 0x1.bad9c2p-5, 0x1.5cc0d4p-6, 0x1.62cb2ep-7, 0x1.9c132ap-14,
+    0x1.1e91acp-8,
+};
+static const double tan64[] = {
+    0x1.5555555555552p-2, -0x1.12cb62eca45a8p-6, 0x1.42a9bef80003cp-17, 0x1.fbd1ebea2fc29p-24,
+    0x1.d64789b262bfcp-30, 0x1.df924bc34b6dep-36,
+};
+static const double tan64_below[] = {1, -0x1.cd1fbc25f87eap-2, 0x1.2b04b63e07ae3p-6};
 
 // 1 / 2 pi, once in parts of 28 bits, once as a bit string after 64 zeros.
 static const double turn_parts[7] = {
@@ -65,7 +81,7 @@ static const struct quick quick[2] = {
 };
 
 struct angle {
-    val r, r_lo;  // r_lo: f64 only
+    val r, r_lo;  // r_lo: or none
     val quarters; // integer as wide as r, modulo 4 in its two last bits
 };
 
@@ -76,7 +92,7 @@ drop_turns(struct expander *x, val turns)
 }
 
 static struct angle
-reduce32(struct expander *x, val size)
+reduce32(struct expander *x, val size, bool in_two)
 {
     val d = x_cast(x, DT_f64, size), magic = x_num(x, DT_f64, 0x1.8p50); // its last place is 1/4
     val s = drop_turns(x, x_mul(x, d, x_num(x, DT_f64, turn_parts[0])));
@@ -87,8 +103,9 @@ reduce32(struct expander *x, val size)
     s = x_sub(x, s, x_sub(x, t, magic));
     s = x_fma(x, d, x_num(x, DT_f64, turn_parts[5]), s); // from here on below 2^-11
     s = x_fma(x, d, x_num(x, DT_f64, turn_parts[6]), s);
-    val r = x_cast(x, DT_f32, x_mul(x, s, x_num(x, DT_f64, 0x1.921fb54442d18p+2)));
-    return (struct angle){r, 0, x_cast(x, DT_i32, x_bitcast(x, DT_i64, t))};
+    val angle = x_mul(x, s, x_num(x, DT_f64, 0x1.921fb54442d18p+2)), r = x_cast(x, DT_f32, angle);
+    val r_lo = in_two ? x_cast(x, DT_f32, x_sub(x, angle, x_cast(x, DT_f64, r))) : 0;
+    return (struct angle){r, r_lo, x_cast(x, DT_i32, x_bitcast(x, DT_i64, t))};
 }
 
 static val
@@ -245,6 +262,70 @@ turned(struct expander *x, const struct quick *f, struct angle v, bool quarter_o
     return x_bitcast(x, f->flt, x_xor(x, x_bitcast(x, n, x_where(x, odd, c, s)), sign));
 }
 
+// r and what it has lost: |x| - n P1 is a multiple of n P2's last place, however small that is, so
+// that what their difference loses is found by a subtraction (Dekker 1971).
+static struct angle
+reduce_in_two(struct expander *x, const struct quick *f, val size)
+{
+    val magic = x_num(x, f->flt, f->magic);
+    val t = x_fma(x, size, x_num(x, f->flt, 0x1.45f306dc9c883p-1), magic);
+    val n = x_sub(x, t, magic), part[3];
+    for (uint32_t i = 0; i < 3; i++)
+        part[i] = x_num(x, f->flt, -f->half_pi[i]);
+    val first = x_fma(x, n, part[0], size), r = x_add(x, first, x_mul(x, n, part[1]));
+    val lo = x_fma(x, n, part[2], x_fma(x, n, part[1], x_sub(x, first, r)));
+    return (struct angle){r, lo, x_bitcast(x, f->sint, t)};
+}
+
+// tan(r), and -1 / tan(r) but for the sign: x_rough_inverse takes either sign. r_lo counts times
+// the derivative, 1 + z and more.
+static val
+tan_of32(struct expander *x, struct angle v, val odd)
+{
+    val r = v.r, z = x_mul(x, r, r);
+    val p = x_poly_by_pairs(x, z, x_mul(x, z, z), tan32, COUNT(tan32));
+    val e = x_fma(x, x_mul(x, r, z), p, x_fma(x, v.r_lo, z, v.r_lo)), t = x_add(x, r, e);
+    val y = x_rough_inverse(x, t), minus_y = x_neg(x, y);
+    val left = x_fma(x, minus_y, e, x_fma(x, minus_y, r, x_num(x, DT_f32, 1)));
+    return x_where(x, odd, x_fma(x, y, left, y), t);
+}
+
+static val
+tan_of64(struct expander *x, struct angle v, val odd)
+{
+    val r = v.r, z = x_mul(x, r, r);
+    val p = x_poly_by_pairs(x, z, x_mul(x, z, z), tan64, COUNT(tan64));
+    val below = x_poly(x, z, tan64_below, COUNT(tan64_below));
+    val above = x_mul(x, v.r_lo, x_fma(x, below, z, below));
+    above = x_fma(x, x_mul(x, r, z), p, above);
+    val d = x_where(x, odd, x_fma(x, r, below, above), below), y = x_rough_inverse(x, d);
+    val q = x_mul(x, x_where(x, odd, below, above), y), minus_q = x_neg(x, q);
+    val left = x_mul(x, below, x_fma(x, minus_q, r, x_num(x, DT_f64, 1)));
+    left = x_fma(x, minus_q, x_where(x, odd, above, below), x_where(x, odd, left, above));
+    q = x_fma(x, left, y, q);
+    return x_where(x, odd, q, x_add(x, r, q));
+}
+
+// tan(|a|) of a reduced argument.
+static val
+tangent(struct expander *x, const struct quick *f, struct angle v)
+{
+    uint8_t n = f->sint;
+    val last = x_shl(x, v.quarters, x_num(x, n, dtype_table[n].bits - 1)); // bit, as the sign
+    val odd = x_lt(x, last, x_num(x, n, 0));
+    val t = f->flt == DT_f64 ? tan_of64(x, v, odd) : tan_of32(x, v, odd);
+    return x_bitcast(x, f->flt, x_xor(x, x_bitcast(x, n, t), last));
+}
+
+// r, negated where a is negative.
+static val
+with_sign(struct expander *x, const struct quick *f, val r, val a)
+{
+    val top = x_bitcast(x, f->sint, x_num(x, f->flt, -0.0));
+    val sign = x_and(x, x_bitcast(x, f->sint, a), top);
+    return x_bitcast(x, f->flt, x_xor(x, x_bitcast(x, f->sint, r), sign));
+}
+
 static val
 sine(struct expander *x, val a, bool quarter_on)
 {
@@ -252,13 +333,12 @@ sine(struct expander *x, val a, bool quarter_on)
     CHECK(t == DT_f32 || t == DT_f64, "sin and cos take f32 and f64, not %s", dtype_name(t));
     const struct quick *f = &quick[t == DT_f64];
     val size = x_abs(x, a), large = x_lt(x, x_num(x, t, f->limit), size);
-    struct angle far = t == DT_f64 ? reduce64(x, size) : reduce32(x, size);
+    struct angle far = t == DT_f64 ? reduce64(x, size) : reduce32(x, size, false);
     val r = x_where_rarely(x, large, turned(x, f, far, quarter_on),
                            turned(x, f, reduce_quickly(x, f, size), quarter_on));
     if (quarter_on)
         return r;
-    val sign = x_and(x, x_bitcast(x, f->sint, a), x_bitcast(x, f->sint, x_num(x, t, -0.0)));
-    return x_bitcast(x, t, x_xor(x, x_bitcast(x, f->sint, r), sign));
+    return with_sign(x, f, r, a);
 }
 
 val
@@ -273,4 +353,17 @@ expand_cos(struct expander *x, val a, val b, val c)
 {
     (void)b, (void)c;
     return sine(x, a, true);
+}
+
+val
+expand_tan(struct expander *x, val a, val b, val c)
+{
+    (void)b, (void)c;
+    uint8_t t = x_dtype(x, a);
+    CHECK(t == DT_f32 || t == DT_f64, "tan takes f32 and f64, not %s", dtype_name(t));
+    const struct quick *f = &quick[t == DT_f64];
+    val size = x_abs(x, a), large = x_lt(x, x_num(x, t, f->limit), size);
+    struct angle far = t == DT_f64 ? reduce64(x, size) : reduce32(x, size, true);
+    val near = tangent(x, f, reduce_in_two(x, f, size));
+    return with_sign(x, f, x_where_rarely(x, large, tangent(x, f, far), near), a);
 }

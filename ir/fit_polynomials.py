@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fits the polynomials of ir/expand_{exp,log,pow,trig}.c and prints them.
+"""Fits the polynomials of ir/expand_{arc,exp,log,pow,trig}.c and prints them.
 
 Needs mpmath; takes a few minutes. Usage: fit_polynomials.py [NAME...]
 
@@ -136,6 +136,68 @@ def atanh_tail(z):  # 2 atanh(s / 2) = s (1 + s^2 / 12 + s^4 P(s^2))
     return (mp.atanh(s) / s - 1 - z / 12) / z**2 if z > mp.mpf('4e-8') else (1 + z / 5.6) / 80
 
 
+def exp2_fit(degree, to):  # 2^r = 1 + c r + r^2 P(r), c: ln 2, rounded; c comes first
+    c, reach = to(mp.log(2)), mp.mpf('0.5001')
+
+    def rest(r):
+        return (mp.expm1(r * mp.log(2)) - c * r) / r**2 if abs(r) > TINY else mp.log(2)**2 / 2
+    more, error = fit(rest, lambda r: r**2 / mp.mpf(2)**r, -reach, reach, degree, to)
+    return [c, *more], error
+
+
+def sinh_rest(z):  # sinh(r) = r + r^3 P(r^2)
+    r = mp.sqrt(z)
+    return (mp.sinh(r) - r) / r**3
+
+
+def sinh_weight(z):
+    return mp.sqrt(z)**3 / mp.sinh(mp.sqrt(z))
+
+
+def cosh_rest(z):  # cosh(r) = 1 + r^2 P(r^2)
+    return (mp.cosh(mp.sqrt(z)) - 1) / z
+
+
+def tan_rest(z):  # tan(r) = r + r^3 P(r^2)
+    r = mp.sqrt(z)
+    return (mp.tan(r) - r) / r**3
+
+
+def tan_weight(z):
+    return mp.sqrt(z)**3 / mp.tan(mp.sqrt(z))
+
+
+# Vanishes where tan's two first poles are.
+TAN_BELOW = [F64((-1)**k * c) for k, c in
+             ((0, mp.mpf(1)), (1, 40 / (9 * mp.pi**2)), (2, 16 / (9 * mp.pi**4)))]
+
+
+def tan_above(z):  # tan(r) = r + r^3 P(r^2) / (1 + a r^2 + b r^4)
+    return tan_rest(z) * mp.polyval(TAN_BELOW[::-1], z)
+
+
+def atan_rest(z):  # atan(t) = t + t^3 P(t^2)
+    t = mp.sqrt(z)
+    return (mp.atan(t) - t) / t**3
+
+
+def atan_weight(z):
+    return mp.sqrt(z)**3 / mp.atan(mp.sqrt(z))
+
+
+def asin_rest(z):  # asin(s) = s + s^3 P(s^2)
+    s = mp.sqrt(z)
+    return (mp.asin(s) - s) / s**3
+
+
+def asin_weight(z):
+    return mp.sqrt(z)**3 / mp.asin(mp.sqrt(z))
+
+
+def odd_fit(rest, weight, high, degree, to):
+    return fit(rest, weight, mp.mpf('1e-9'), mp.mpf(high)**2, degree, to)
+
+
 def trig_fit(rest, weight, degree, to):
     return fit(rest, weight, mp.mpf('1e-9'), QUARTER_PI**2, degree, to)
 
@@ -158,6 +220,23 @@ FITS = {
     'cos32': lambda: trig_fit(cos_rest, cos_weight, 2, F32),
     'sin64': lambda: trig_fit(sin_rest, sin_weight, 6, F64),
     'cos64': lambda: trig_fit(cos_rest, cos_weight, 6, F64),
+    'exp2_32': lambda: exp2_fit(4, F32),
+    'exp2_64': lambda: exp2_fit(10, F64),
+    'log2_32': lambda: fit(lambda f: log_rest(f) / mp.log(2), lambda f: log_weight(f) * mp.log(2),
+                           1 / ROOT - 1, ROOT - 1, 9, F32),
+    'log10_32': lambda: fit(lambda f: log_rest(f) / mp.log(10),
+                            lambda f: log_weight(f) * mp.log(10), 1 / ROOT - 1, ROOT - 1, 9, F32),
+    'sinh32': lambda: odd_fit(sinh_rest, sinh_weight, HALF_LN2, 2, F32),
+    'sinh64': lambda: odd_fit(sinh_rest, sinh_weight, HALF_LN2, 5, F64),
+    'cosh32': lambda: odd_fit(cosh_rest, lambda z: z / mp.cosh(mp.sqrt(z)), HALF_LN2, 2, F32),
+    'cosh64': lambda: odd_fit(cosh_rest, lambda z: z / mp.cosh(mp.sqrt(z)), HALF_LN2, 5, F64),
+    'tan32': lambda: odd_fit(tan_rest, tan_weight, QUARTER_PI, 6, F32),
+    'tan64': lambda: odd_fit(tan_above, tan_weight, QUARTER_PI, 5, F64),
+    # atan32's last coefficient is 0x1.339p-26 more in use, so that atan 1 is rounded right.
+    'atan32': lambda: odd_fit(atan_rest, atan_weight, 1, 8, F32),
+    'atan64': lambda: odd_fit(atan_rest, atan_weight, (ROOT - 1) * mp.mpf('1.0001'), 11, F64),
+    'asin32': lambda: odd_fit(asin_rest, asin_weight, mp.mpf(1) / 2, 4, F32),
+    'asin64': lambda: odd_fit(asin_rest, asin_weight, mp.mpf(1) / 2, 12, F64),
 }
 
 for name in sys.argv[1:] or FITS:

@@ -35,6 +35,9 @@ expect(double got, double want, const char *what)
 #define EXPECT(got, want) expect(got, want, #got)
 
 static const double inf = (double)INFINITY, nan_ = (double)NAN;
+#define INF ((double)INFINITY)
+#define NOT ((double)NAN)
+#define PI 0x1.921fb54442d18p+1
 static const uint8_t floats[] = {DT_f64, DT_f32, DT_f16, DT_bf16};
 
 Test(expand, functions_at_their_corners)
@@ -78,10 +81,110 @@ Test(expand, functions_at_their_corners)
     }
 }
 
+struct corner {
+    uint16_t op;
+    double at, value;
+};
+static const struct corner corners[] = {
+    {OP_exp2, 0, 1}, {OP_exp2, -0.0, 1}, {OP_exp2, -3, 0.125}, {OP_exp2, 10, 1024},
+    {OP_exp2, INF, INF}, {OP_exp2, -INF, 0}, {OP_exp2, 30000, INF}, {OP_exp2, -30000, 0},
+    {OP_expm1, 0, 0}, {OP_expm1, -0.0, -0.0}, {OP_expm1, INF, INF}, {OP_expm1, -INF, -1},
+    {OP_expm1, 30000, INF}, {OP_expm1, -30000, -1},
+    {OP_sinh, 0, 0}, {OP_sinh, -0.0, -0.0}, {OP_sinh, INF, INF}, {OP_sinh, -INF, -INF},
+    {OP_sinh, 30000, INF}, {OP_sinh, -30000, -INF},
+    {OP_cosh, 0, 1}, {OP_cosh, -0.0, 1}, {OP_cosh, INF, INF}, {OP_cosh, -INF, INF},
+    {OP_cosh, -30000, INF},
+    {OP_log2, 0, -INF}, {OP_log2, -0.0, -INF}, {OP_log2, 1, 0}, {OP_log2, -1, NOT},
+    {OP_log2, INF, INF}, {OP_log2, -INF, NOT}, {OP_log2, 0.25, -2},
+    {OP_log10, 0, -INF}, {OP_log10, -0.0, -INF}, {OP_log10, 1, 0}, {OP_log10, -1, NOT},
+    {OP_log10, INF, INF}, {OP_log10, -INF, NOT}, {OP_log10, 100, 2},
+    {OP_log1p, 0, 0}, {OP_log1p, -0.0, -0.0}, {OP_log1p, -1, -INF}, {OP_log1p, -1.5, NOT},
+    {OP_log1p, INF, INF}, {OP_log1p, -INF, NOT},
+    {OP_tan, 0, 0}, {OP_tan, -0.0, -0.0}, {OP_tan, INF, NOT}, {OP_tan, -INF, NOT},
+    {OP_asin, 0, 0}, {OP_asin, -0.0, -0.0}, {OP_asin, 1.5, NOT}, {OP_asin, -1.5, NOT},
+    {OP_asin, INF, NOT}, {OP_asin, -INF, NOT}, {OP_asin, 1, PI / 2}, {OP_asin, -1, -PI / 2},
+    {OP_acos, 1, 0}, {OP_acos, -1, PI}, {OP_acos, 0, PI / 2}, {OP_acos, -0.0, PI / 2},
+    {OP_acos, 1.5, NOT}, {OP_acos, -1.5, NOT}, {OP_acos, INF, NOT}, {OP_acos, -INF, NOT},
+    {OP_atan, 0, 0}, {OP_atan, -0.0, -0.0}, {OP_atan, INF, PI / 2}, {OP_atan, -INF, -PI / 2},
+    {OP_atan, 1, PI / 4}, {OP_atan, -1, -PI / 4},
+};
+
+Test(expand, more_functions_at_their_corners)
+{
+    for (uint32_t i = 0; i < 4 * (sizeof corners / sizeof *corners); i++) {
+        const struct corner *c = &corners[i / 4];
+        double got = f(c->op, floats[i % 4], c->at, 0);
+        double want = scalar_to_double(floats[i % 4], scalar_from_double(floats[i % 4], c->value));
+        cr_expect(same(got, want), "%s(%g) %s: %a, expected %a", op_name(c->op), c->at,
+                  dtype_name(floats[i % 4]), got, want);
+    }
+}
+
+// Annex F of C for all pairs of corners, by way of the C library.
+Test(expand, atan2_at_its_corners)
+{
+    static const double corner[] = {0, 0x1p-149, 0x1p-1074, 1e-310, 1e-40, 1e-5, 0.5, 1, 1.5, 1e10,
+                                    1e37, 0x1.fffffep127, 1e200, 0x1p1023, 1.7e308, INF};
+    enum { N = 2 * (int)(sizeof corner / sizeof *corner) + 1 };
+    for (int i = 0; i < N * N; i++) {
+        double v[2];
+        for (int k = 0; k < 2; k++) {
+            int j = k ? i / N : i % N;
+            v[k] = j == N - 1 ? NOT : j % 2 ? -corner[j / 2] : corner[j / 2];
+        }
+        for (int d = 0; d < 2; d++) {
+            double a = scalar_to_double(floats[d], scalar_from_double(floats[d], v[0]));
+            double b = scalar_to_double(floats[d], scalar_from_double(floats[d], v[1]));
+            double got = f(OP_atan2, floats[d], a, b), want = atan2(a, b);
+            want = d ? (double)(float)want : want;
+            bool near = got == want || fabs(got - want) <= fabs(want) * (d ? 0x1p-23 : 0x1p-52);
+            near |= fabs(got - want) <= (d ? 0x1p-149 : 0x1p-1074);
+            cr_expect((isnan(want) && isnan(got)) || (near && !signbit(got) == !signbit(want)),
+                      "atan2(%a, %a) %s: %a, expected %a", a, b, dtype_name(floats[d]), got, want);
+            if (a == 0 || b == 0 || isinf(a) || isinf(b))
+                EXPECT(got, want);
+        }
+    }
+}
+
+Test(expand, whole_powers_are_exact)
+{
+    for (int d = 0; d < 2; d++) {
+        int low = d ? -149 : -1074, high = d ? 127 : 1023;
+        for (int n = low; n <= high; n++) {
+            EXPECT(f(OP_exp2, floats[d], n, 0), ldexp(1, n));
+            EXPECT(f(OP_log2, floats[d], ldexp(1, n), 0), n);
+        }
+        for (int n = 0; n <= (d ? 10 : 22); n++)
+            EXPECT(f(OP_log10, floats[d], pow(10, n), 0), n);
+    }
+}
+
+// Of exp alone what is halved has overflowed there already.
+Test(expand, hyperbolic_functions_near_overflow)
+{
+    static const double at[] = {88, 88.75, 89, 89.1f, 89.4f};
+    static const float sinh_of[] = {8.2581813e37f, 1.7482570e38f, 2.2448064e38f, 2.4808910e38f,
+                                    3.3488627e38f};
+    for (int i = 0; i < 5; i++) {
+        cr_expect_float_eq(f(OP_sinh, DT_f32, at[i], 0), (double)sinh_of[i], 1e32);
+        cr_expect_float_eq(f(OP_cosh, DT_f32, -at[i], 0), (double)sinh_of[i], 1e32);
+    }
+    EXPECT(f(OP_sinh, DT_f32, 89.45, 0), INF);
+    cr_expect_float_eq(f(OP_sinh, DT_f64, 710.4, 0), 1.6663642832806496e308, 1e293);
+    cr_expect_float_eq(f(OP_cosh, DT_f64, -710.4, 0), 1.6663642832806496e308, 1e293);
+    EXPECT(f(OP_cosh, DT_f64, 710.5, 0), INF);
+    cr_expect_float_eq(f(OP_expm1, DT_f32, 88.5, 0), 2.7230878e38, 1e32);
+    cr_expect_float_eq(f(OP_expm1, DT_f64, 709.7, 0), 1.6549840276802644e308, 1e293);
+}
+
 Test(expand, nan_of_any_payload_stays_nan)
 {
-    static const uint16_t ops[] = {OP_exp,  OP_log, OP_sin,     OP_cos,   OP_tanh,
-                                   OP_erf,  OP_sign, OP_sigmoid, OP_rsqrt, OP_reciprocal};
+    static const uint16_t ops[] = {
+        OP_exp,   OP_log,  OP_sin,  OP_cos,   OP_tanh, OP_erf,  OP_sign, OP_sigmoid, OP_rsqrt,
+        OP_reciprocal,     OP_exp2, OP_expm1, OP_sinh, OP_cosh, OP_log2, OP_log10,   OP_log1p,
+        OP_tan,   OP_asin, OP_acos, OP_atan,
+    };
     static const uint64_t nan32[] = {0x7fc00000, 0xffc00000, 0x7fffffff, 0x7fc00123, 0x7f800001};
     static const uint64_t nan64[] = {0x7ff8000000000000, 0xfff8000000000000, 0x7fffffffffffffff,
                                      0x7ff8000000000abc, 0x7ff0000000000001};
@@ -162,6 +265,10 @@ Test(expand, reduction_of_the_hardest_arguments)
     EXPECT(f(OP_cos, DT_f64, hardest, 0), -4.6871659242546277e-19);
     EXPECT(f(OP_sin, DT_f64, 0x1.921fb54442d18p+1, 0), 1.2246467991473532e-16);
     EXPECT(f(OP_cos, DT_f64, 0x1.921fb54442d18p+0, 0), 6.123233995736766e-17);
+    EXPECT(f(OP_tan, DT_f64, hardest, 0), -0x1.d9ba9a7975636p+60);
+    EXPECT(f(OP_tan, DT_f64, 0x1.921fb54442d18p+0, 0), 16331239353195370);
+    EXPECT(f(OP_tan, DT_f64, 0x1p-1074, 0), 0x1p-1074);
+    EXPECT(f(OP_tan, DT_f32, -0x1p-149, 0), -0x1p-149);
     EXPECT(f(OP_sin, DT_f64, 0x1p-1074, 0), 0x1p-1074);
     EXPECT(f(OP_sin, DT_f32, 0x1p-149, 0), 0x1p-149);
     cr_expect_float_eq(f(OP_sin, DT_f64, 0x1.fffffffffffffp+1023, 0), 0.004961954789184062, 1e-18);
@@ -184,6 +291,19 @@ Test(expand, results_reach_the_denormals_and_the_top)
     cr_expect_float_eq(f(OP_log, DT_f64, 0x1p-1074, 0), -744.4400719213812, 1e-12);
     EXPECT(f(OP_tanh, DT_f32, 0x1p-149, 0), 0x1p-149);
     EXPECT(f(OP_tanh, DT_f64, -0x1p-1074, 0), -0x1p-1074);
+    static const uint16_t near_0[] = {OP_expm1, OP_sinh, OP_log1p, OP_tan, OP_asin, OP_atan};
+    for (uint32_t i = 0; i < sizeof near_0 / sizeof *near_0; i++)
+        for (int d = 0; d < 2; d++) {
+            double least = d ? 0x1p-149 : 0x1p-1074;
+            EXPECT(f(near_0[i], floats[d], least, 0), least);
+            EXPECT(f(near_0[i], floats[d], -3 * least, 0), -3 * least);
+        }
+    EXPECT(f(OP_exp2, DT_f32, -150, 0), 0);
+    EXPECT(f(OP_exp2, DT_f32, 128, 0), inf);
+    EXPECT(f(OP_exp2, DT_f64, -1075, 0), 0);
+    EXPECT(f(OP_exp2, DT_f64, 1024, 0), inf);
+    EXPECT(f(OP_atan2, DT_f32, 0x1p-149, 1), 0x1p-149);
+    EXPECT(f(OP_atan2, DT_f64, 0x1p-1000, 0x1p70), 0x1p-1070);
 }
 
 Test(expand, classification)

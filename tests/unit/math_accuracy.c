@@ -3,7 +3,7 @@
 //
 // f32 walks through all bit patterns (every exponent, both signs, NaNs) in steps of a prime. f64
 // draws arguments of all magnitudes, and more where the functions bend. pow draws pairs: of all
-// magnitudes, and such whose result has any exponent.
+// magnitudes, and such whose result has any exponent; atan2 such as are of like magnitude too.
 //
 // What is measured is compiled code; the interpreter of expansions has to give the same bits, for
 // all arguments of a short sweep and for every thousandth block or so of a long one.
@@ -405,6 +405,17 @@ ACCURACY(sigmoid, 760, false)
 ACCURACY(rsqrt, 1e10, false)
 ACCURACY(gelu, 8, true)
 ACCURACY(gelu_tanh, 8, true)
+ACCURACY(exp2, 1100, false)
+ACCURACY(expm1, 760, false)
+ACCURACY(sinh, 760, false)
+ACCURACY(cosh, 760, false)
+ACCURACY(log2, 3, false)
+ACCURACY(log10, 3, false)
+ACCURACY(log1p, 3, false)
+ACCURACY(tan, 1e5, false)
+ACCURACY(asin, 1.01, false)
+ACCURACY(acos, 1.01, false)
+ACCURACY(atan, 5, false)
 
 // ---- pow
 
@@ -428,25 +439,51 @@ pow_pair(uint8_t dtype, uint32_t kind, uint64_t *state, uint64_t *y)
     return x;
 }
 
+// Of all magnitudes; of like ones; and near each other, where the smaller by the larger is cut.
+static uint64_t
+atan2_pair(uint8_t dtype, uint32_t kind, uint64_t *state, uint64_t *y)
+{
+    int bits = dtype_table[dtype].bits;
+    uint64_t first = draw(state) >> (64 - bits);
+    *y = draw(state) >> (64 - bits);
+    double unit = (double)(int64_t)draw(state) * 0x1p-63;
+    double v = scalar_to_double(dtype, first);
+    if (kind == 1)
+        *y = scalar_from_double(dtype, v * unit);
+    if (kind == 2)
+        *y = scalar_from_double(dtype, v / unit);
+    if (kind == 3)
+        *y = scalar_from_double(dtype, v * (1 + unit / 8) * (draw(state) % 2 ? 0.41421356 : 1));
+    if (kind == 4)
+        *y = scalar_from_double(dtype, ldexp(v * unit, (int)(draw(state) % 64) - 32));
+    return first;
+}
+
+struct pair_function {
+    uint16_t op;
+    long double (*wide)(long double, long double);
+    uint64_t (*draw)(uint8_t dtype, uint32_t kind, uint64_t *state, uint64_t *second);
+};
+
 static struct worst
-sweep_pow(uint8_t dtype, uint32_t samples)
+sweep_pair(const struct pair_function *f, uint8_t dtype, uint32_t samples)
 {
     struct body b = {0};
     vec_push(&b.k.inst, (struct inst){0});
     for (int i = 0; i < 2; i++)
         vec_push(&b.k.inst, ((struct inst){.op = OP_load, .dtype = dtype, .level = LEVEL_ELEM,
                                            .aux = (uint32_t)i}));
-    vec_push(&b.k.inst, ((struct inst){.op = OP_pow, .dtype = dtype, .a = 1, .b = 2,
+    vec_push(&b.k.inst, ((struct inst){.op = f->op, .dtype = dtype, .a = 1, .b = 2,
                                        .level = LEVEL_ELEM}));
     vec_push(&b.k.store, ((struct store){.value = 3}));
     kernel_expand(&b.k);
     body_ready(&b);
-    struct compiled c = compiled_new(OP_pow, dtype);
+    struct compiled c = compiled_new(f->op, dtype);
     struct worst w = {-1, 0};
     uint64_t x[BLOCK], state = 1, each = samples / BLOCK / CHECKED_BLOCKS + 1;
     for (uint32_t n = 0; n < samples / BLOCK; n++) {
         for (uint32_t i = 0; i < BLOCK; i++) {
-            x[i] = pow_pair(dtype, i % 5, &state, &b.value[2][i]);
+            x[i] = f->draw(dtype, i % 5, &state, &b.value[2][i]);
             compiled_set(&c, 0, i, x[i]);
             compiled_set(&c, 1, i, b.value[2][i]);
         }
@@ -456,7 +493,7 @@ sweep_pow(uint8_t dtype, uint32_t samples)
         for (uint32_t i = 0; i < BLOCK; i++) {
             double base = scalar_to_double(dtype, x[i]);
             double power = scalar_to_double(dtype, b.value[2][i]);
-            long double want = powl((long double)base, (long double)power);
+            long double want = f->wide((long double)base, (long double)power);
             double error = distance(dtype, scalar_to_double(dtype, compiled_get(&c, i)), want);
             if (error > w.error)
                 w = (struct worst){error, base};
@@ -468,22 +505,37 @@ sweep_pow(uint8_t dtype, uint32_t samples)
 }
 
 static void
-check_pow(uint8_t dtype)
+check_pair(const struct pair_function *f, uint8_t dtype)
 {
     bool all = getenv("FUSEC_SWEEP_STEP") != NULL;
-    struct worst w = sweep_pow(dtype, (all ? 4000 : 60) * BLOCK);
-    float bound = dtype == DT_f32 ? op_table[OP_pow].ulp32 : op_table[OP_pow].ulp64;
-    cr_expect(w.error <= (double)bound, "pow %s: %.4f ulp at %a", dtype_name(dtype), w.error, w.at);
+    struct worst w = sweep_pair(f, dtype, (all ? 4000 : 60) * BLOCK);
+    float bound = dtype == DT_f32 ? op_table[f->op].ulp32 : op_table[f->op].ulp64;
+    cr_expect(w.error <= (double)bound, "%s %s: %.4f ulp at %a", op_name(f->op), dtype_name(dtype),
+              w.error, w.at);
     if (all)
-        printf("pow %s: at most %.4f ulp, at %a\n", dtype_name(dtype), w.error, w.at);
+        printf("%s %s: at most %.4f ulp, at %a\n", op_name(f->op), dtype_name(dtype), w.error,
+               w.at);
 }
+
+static const struct pair_function pow_function = {OP_pow, powl, pow_pair};
+static const struct pair_function atan2_function = {OP_atan2, atan2l, atan2_pair};
 
 Test(math_accuracy, pow_f32)
 {
-    check_pow(DT_f32);
+    check_pair(&pow_function, DT_f32);
 }
 
 Test(math_accuracy, pow_f64)
 {
-    check_pow(DT_f64);
+    check_pair(&pow_function, DT_f64);
+}
+
+Test(math_accuracy, atan2_f32)
+{
+    check_pair(&atan2_function, DT_f32);
+}
+
+Test(math_accuracy, atan2_f64)
+{
+    check_pair(&atan2_function, DT_f64);
 }
