@@ -131,6 +131,7 @@ struct fc_context {
     struct recent_type recent[OP_COUNT]; // before types: a loop's ops come with the same operands
     struct cache plans; // a collected graph → executable
 
+    uint64_t random_key, random_counter; // of the next fc_rand_state
     uint32_t running;    // jobs outside the lock (in a forked child some have no thread any more)
     int64_t pending;     // pending values
     int64_t pending_before; // the same after the last flush

@@ -24,6 +24,9 @@ bool infer_view(struct inference *f);
 bool infer_index(struct inference *f);
 bool infer_order(struct inference *f);
 bool infer_reduce(struct inference *f);  // reductions, scans and the composites over axes
+// Checks the state, operand i, and takes the shape from the attributes where they begin with one.
+bool infer_random(struct inference *f, uint32_t i);
+bool infer_random_numbers(struct inference *f); // the composites of random_bits
 bool infer_contract(struct inference *f);
 
 // Records an error that starts with the op's name; returns false.

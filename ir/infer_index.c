@@ -51,6 +51,16 @@ iota(struct inference *f)
 }
 
 static bool
+random_bits(struct inference *f)
+{
+    f->dtype = (uint8_t)f->attr[f->attr[0] + 1];
+    if (f->dtype != DT_u32 && f->dtype != DT_u64)
+        return infer_error(f, "gives u32 or u64, not %s; uniform and normal give floats",
+                           dtype_name(f->dtype));
+    return infer_random(f, 0);
+}
+
+static bool
 take(struct inference *f)
 {
     struct shape x = infer_in_shape(f, 0), index = infer_in_shape(f, 1);
@@ -153,6 +163,8 @@ infer_index(struct inference *f)
         return slice_update(f);
     case OP_one_hot:
         return one_hot(f);
+    case OP_random_bits:
+        return random_bits(f);
     default:
         return infer_error(f, "has no inference rule");
     }

@@ -179,6 +179,12 @@ infer_reduce(struct inference *f)
         return norm(f);
     case OP_cross_entropy:
         return cross_entropy(f);
+    case OP_uniform:
+    case OP_normal:
+    case OP_bernoulli:
+    case OP_randint:
+    case OP_dropout:
+        return infer_random_numbers(f);
     default:
         return infer_error(f, "has no inference rule");
     }

@@ -313,6 +313,12 @@ interp_axes(const struct interp_node *x)
     case OP_cummax:
     case OP_cummin:
         return scan(x);
+    case OP_uniform:
+    case OP_normal:
+    case OP_bernoulli:
+    case OP_randint:
+    case OP_dropout:
+        return interp_random(x);
     default:
         return reduce(x);
     }

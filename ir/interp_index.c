@@ -162,6 +162,8 @@ interp_index(const struct interp_node *x)
         return slice_update(x);
     case OP_one_hot:
         return one_hot(x);
+    case OP_random_bits:
+        return interp_random(x);
     default:
         CHECK(false, "no rule for %s", op_name(x->n->op));
     }

@@ -53,5 +53,6 @@ void interp_copy(const struct tensor *to, const struct tensor *from); // from is
 void interp_axes(const struct interp_node *x);     // reductions and composites over axes
 void interp_matmul(const struct interp_node *x);
 void interp_order(const struct interp_node *x);
+void interp_random(const struct interp_node *x);   // random bits and the numbers made of them
 
 #endif

@@ -165,6 +165,8 @@ result_fits(const struct inst *in, uint8_t d)
     case DTR_COMPARE:
     case DTR_PREDICATE: return in->dtype == DT_bool;
     case DTR_CAST:
+        if (in->op == OP_philox)
+            return d == DT_i64 && (in->dtype == DT_u32 || in->dtype == DT_u64);
         return in->op == OP_cast || dtype_table[in->dtype].bits == dtype_table[d].bits;
     case DTR_OWN: return in->dtype == d || in->dtype == DT_bool;
     default: return in->dtype == d;

@@ -361,6 +361,10 @@ preset_word(const struct schema_field *f)
 {
     if (f->type == ATTR_BOOL)
         return *f->preset == 't';
+    size_t n = strcspn(f->preset, " ");
+    for (uint8_t d = 1; d < DT_COUNT && f->type == ATTR_DTYPE; d++)
+        if (strlen(dtype_name(d)) == n && !memcmp(dtype_name(d), f->preset, n))
+            return d;
     return f->type == ATTR_FLOAT ? double_word(strtod(f->preset, NULL))
                                  : strtoll(f->preset, NULL, 0);
 }

@@ -9,6 +9,7 @@
 #include "ir/base/half.h"
 #include "ir/expand.h"
 #include "ir/opmath.h"
+#include "ir/philox.h"
 #include "ir/tables.h"
 
 #include <string.h>
@@ -135,6 +136,8 @@ eval_primitive(uint16_t op, uint8_t dtype, uint8_t to, uint64_t a, uint64_t b, u
         return a ? b : c;
     if (op == OP_bitcast)
         return a;
+    if (op == OP_philox)
+        return philox_element(a, b, c, dtype_table[to].bits);
     if (op == OP_lookup)
         return table_entry(b, a);
     if (op == OP_cast)

@@ -232,6 +232,41 @@ one_hot(struct body *b, ref r, uint32_t map)
     return body_where(b, n->dtype, hit, one, body_literal(b, n->dtype, 0));
 }
 
+// Random bits of the element's row-major position, and of the two numbers of the state.
+static uint32_t
+random_bits(struct body *b, ref r, uint32_t map)
+{
+    const struct graph *g = b->f->g;
+    const struct node *n = graph_node(g, r);
+    const struct shape *s = graph_shape(g, r);
+    struct coord at = {0};
+    int64_t run = 1;
+    for (uint32_t d = s->rank; d-- > 0;) {
+        const struct coord *c = &b->maps.at[map].c[d];
+        if (c->stride[AXIS_DYNAMIC])
+            return body_fail(b, REASON_view_not_affine, r);
+        if (dim_of(g, s, d) == 1)
+            continue;
+        at.base += c->base * run;
+        for (uint32_t a = 0; a < b->gr->naxes; a++)
+            at.stride[a] += c->stride[a] * run;
+        run *= dim_of(g, s, d);
+    }
+    uint32_t state[2]; // key, counter
+    for (uint32_t i = 0; i < 2; i++) {
+        struct imap m = {.rank = 1};
+        m.c[0].base = i;
+        state[i] = body_demand(b, n->in[0], body_map(b, &m));
+    }
+    if (!state[0] || !state[1])
+        return 0;
+    b->origin = n->origin;
+    for (uint32_t i = 0; i < 2; i++)
+        state[i] = body_inst(b, (struct inst){.op = OP_bitcast, .dtype = DT_i64, .a = state[i]});
+    return body_inst(b, (struct inst){.op = OP_philox, .dtype = n->dtype, .a = body_position(b, &at),
+                                     .b = state[0], .c = state[1]});
+}
+
 uint32_t
 body_index_op(struct body *b, ref r, uint32_t map)
 {
@@ -247,6 +282,8 @@ body_index_op(struct body *b, ref r, uint32_t map)
         return slice_update(b, r, map);
     case OP_one_hot:
         return one_hot(b, r, map);
+    case OP_random_bits:
+        return random_bits(b, r, map);
     default:
         CHECK(false, "%s reached the kernel builder", op_name(graph_node(b->f->g, r)->op));
     }

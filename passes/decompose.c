@@ -10,7 +10,7 @@
 // shapes alone, never on what surrounds the op.
 //
 // So it is with products of matrices that have one row or one column: they are sums.
-#include "passes/pass.h"
+#include "passes/decompose.h"
 
 #include "ir/base/check.h"
 #include "ir/composite.h"
@@ -366,6 +366,12 @@ composite(struct pass *p, ref r, const ref *in, const int64_t *attr)
     if (op_is_elementwise_composite(graph_node(p->src, r)->op))
         return elementwise(p, r, in, attr);
     switch (graph_node(p->src, r)->op) {
+    case OP_uniform:
+    case OP_normal:
+    case OP_bernoulli:
+    case OP_randint:
+    case OP_dropout:
+        return decompose_random(p, r, in, attr);
     case OP_mean:
         x = mean_kept(p, pass_cast(p, x, dtype), attr + 1, (uint32_t)attr[0], 0);
         return finish_axes(p, x, attr);

@@ -93,6 +93,8 @@ rewrite(struct pass *p, ref r)
         out = pass_op(p, n->op, in.at, in.n, v, a->n);
     } else if (!out.i) {
         out = pass_op(p, n->op, in.at, in.n, a->v, a->n);
+        if (n->op != OP_bitcast && dtype_is_half(graph_node(p->dst, out)->dtype))
+            out = pass_cast(p, out, DT_f32); // made of no operand that could be wide
     }
     vec_free(&in);
     bool moved = op_is(n->op, OPK_VIEW) || op_is(n->op, OPK_INDEX) || n->op == OP_where;

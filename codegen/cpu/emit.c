@@ -196,6 +196,7 @@ emitter_begin(struct emitter *e, const struct kernel *k, const struct schedule *
 void
 emitter_end(struct emitter *e)
 {
+    emit_philox_functions(e);
     emit_tables(e);
     str_printf(e->text, "attributes #0 = { nounwind%s }\n!0 = !{i32 1}\n"
                "!1 = !{!\"branch_weights\", i32 1, i32 4000}\n",

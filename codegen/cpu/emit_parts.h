@@ -1,6 +1,6 @@
 // emit_parts.h: what the files of the walk (emit_walk.c, emit_memory.c, emit_cast.c,
-// emit_extreme.c, emit_divide.c, emit_table.c) and of the loops over R (reduce.c, stage.c) share
-// among themselves.
+// emit_extreme.c, emit_divide.c, emit_philox.c, emit_table.c) and of the loops over R (reduce.c,
+// stage.c) share among themselves.
 #ifndef FUSEC_CODEGEN_CPU_EMIT_PARTS_H
 #define FUSEC_CODEGEN_CPU_EMIT_PARTS_H
 
@@ -12,6 +12,9 @@ const struct emit_scope *scope_of_axis(const struct emit_scope *s, uint32_t axis
 bool varies(const struct emitter *e, const struct emit_scope *s, uint16_t axes);
 // <0, 1, 2 ...> as <lanes x i64>.
 const char *emit_iota(struct emitter *e, uint32_t lanes);
+// An affine function of the axes at lane 0, an i64, but for axes of which each lane has its own.
+const char *emit_affine_first(struct emitter *e, const struct emit_scope *s,
+                              const struct access *f);
 // The address of lane 0 over the axes bound so far (remembered in s).
 const char *emit_base(struct emitter *e, struct emit_scope *s, uint32_t access);
 // Sets args->error to inst's origin where a lane of mask (NULL: all) fails the check.
@@ -25,6 +28,9 @@ const char *emit_extreme(struct emitter *e, bool max, uint8_t dtype, uint32_t la
 // in, where it is a size with an upper limit and the target has an instruction for that; else NULL.
 const char *emit_size_within(struct emitter *e, const struct emit_scope *s, const struct inst *in);
 
+// OP_philox.
+const char *emit_philox(struct emitter *e, struct emit_scope *s, const struct inst *in);
+void emit_philox_functions(struct emitter *e); // that this kernel calls
 // OP_lookup, and the constants that those of this kernel need.
 const char *emit_lookup(struct emitter *e, uint32_t name, uint32_t lanes, const char *index);
 void emit_tables(struct emitter *e);

@@ -156,11 +156,24 @@ emit_row(struct emitter *e, uint16_t op, uint8_t dtype, uint32_t lanes, const ch
     return v;
 }
 
-// An affine function of the axes as <lanes x i64>.
+// An affine function of the axes at lane 0, an i64.
+const char *
+emit_affine_first(struct emitter *e, const struct emit_scope *s, const struct access *f)
+{
+    const char *sum = emit_stride(e, f->base);
+    for (uint32_t i = 0; i < e->kernel.naxis; i++) {
+        const struct emit_scope *b = f->stride[i] ? scope_of_axis(s, i) : NULL;
+        if (b && b->axis[i].how != EMIT_PER_LANE)
+            sum = emit_add(e, sum, emit_mul(e, b->axis[i].value, emit_stride(e, f->stride[i])));
+    }
+    return sum;
+}
+
+// The same as <lanes x i64>.
 static const char *
 emit_affine(struct emitter *e, struct emit_scope *s, const struct access *f)
 {
-    const char *sum = emit_stride(e, f->base);
+    const char *sum = emit_affine_first(e, s, f);
     const char *lanes = NULL; // <lanes x i64>
     for (uint32_t i = 0; i < e->kernel.naxis; i++) {
         if (!f->stride[i])
@@ -171,8 +184,6 @@ emit_affine(struct emitter *e, struct emit_scope *s, const struct access *f)
         const char *part = NULL;
         if (b->axis[i].how == EMIT_PER_LANE)
             part = b->axis[i].value;
-        else
-            sum = emit_add(e, sum, emit_mul(e, b->axis[i].value, stride));
         if (b->axis[i].how == EMIT_LANES && s->lanes > 1)
             part = emit_iota(e, s->lanes);
         if (part && strcmp(stride, "1") != 0)
@@ -221,6 +232,8 @@ compute(struct emitter *e, struct emit_scope *s, uint32_t i)
     case OP_checked:
         emit_check(e, s, i, b, s->mask);
         return a;
+    case OP_philox:
+        return emit_philox(e, s, in);
     case OP_lookup:
         return emit_lookup(e, (uint32_t)e->kernel.inst.at[in->b].bits, s->lanes, a);
     default:

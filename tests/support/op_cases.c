@@ -461,11 +461,43 @@ own_one_hot(struct call *c, uint8_t dtype, uint32_t form, enum size_case size)
     return size == SIZE_BROADCAST ? SKIP_ONE_SHAPE : index ? SKIP_NOT : SKIP_DTYPE;
 }
 
+// Random numbers of shape [3, n]: the operand is the state.
+static enum skip
+own_random(struct call *c, uint8_t dtype, uint32_t form, enum size_case size)
+{
+    static const uint8_t floats[] = {DT_f32, DT_f64, DT_f16, DT_bf16};
+    int64_t n = extent_of(size), shape[] = {3, n};
+    enum skip s = matrix(c, dtype, size);
+    c->in[0].shape = shape_of(1, 2, 0, 0);
+    push_list(c, 2, shape);
+    if (c->op == OP_random_bits)
+        push(c, form ? DT_u64 : DT_u32);
+    else if (c->op == OP_bernoulli)
+        push(c, double_bits(form ? 1 : 0.3));
+    else if (c->op == OP_randint)
+        push(c, form ? -5 : 0), push(c, form ? 1000 : (int64_t)1 << 32);
+    else
+        push(c, floats[form]);
+    return s != SKIP_NOT ? s : dtype == DT_u64 ? SKIP_NOT : SKIP_DTYPE;
+}
+
+static enum skip
+own_dropout(struct call *c, uint8_t dtype, uint32_t form, enum size_case size)
+{
+    enum skip s = matrix(c, dtype, size);
+    c->in[1] = (struct operand){DT_u64, shape_of(1, 2, 0, 0), 0, 0};
+    push(c, double_bits(form ? 0.9 : 0.25));
+    return s;
+}
+
 static const struct {
     uint16_t op;
     uint32_t forms;
     own_maker *make;
 } own[] = {
+    {OP_random_bits, 2, own_random},  {OP_uniform, 4, own_random},
+    {OP_normal, 4, own_random},       {OP_bernoulli, 2, own_random},
+    {OP_randint, 2, own_random},      {OP_dropout, 2, own_dropout},
     {OP_reshape, 3, own_reshape},     {OP_permute, 2, own_permute},
     {OP_broadcast, 2, own_broadcast}, {OP_slice, 3, own_slice},
     {OP_flip, 3, own_flip},           {OP_pad, 2, own_pad},
