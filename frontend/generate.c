@@ -139,6 +139,8 @@ print_ops(void)
         [OPK_SCAN] = "scans: of each element and those before it (reverse: and those behind it)",
         [OPK_VIEW] = "views",
         [OPK_INDEX] = "indices",
+        [OPK_SCATTER] = "scattering: the updates c are joined with the elements of a that the index b "
+                        "names;\n// they are broadcast, and taken in the row-major order of the index",
         [OPK_ORDER] = "order",
         [OPK_CONTRACT] = "contraction",
         [OPK_COMPOSITE] = "composites: one op, one kernel when eager",

@@ -270,6 +270,10 @@ kernel_expand(struct kernel *k)
         k->acc.at[i].value = to[k->acc.at[i].value];
     for (uint32_t i = 0; i < k->store.n; i++)
         k->store.at[i].value = to[k->store.at[i].value];
+    if (k->cls == CLASS_SCATTER) {
+        k->scatter.init = to[k->scatter.init];
+        k->scatter.index = to[k->scatter.index];
+    }
     if (k->cls == CLASS_CONTRACT) {
         k->contraction.a = to[k->contraction.a];
         k->contraction.b = to[k->contraction.b];

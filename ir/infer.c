@@ -273,6 +273,7 @@ infer(struct inference *f)
     case OPK_VIEW:
         return infer_view(f);
     case OPK_INDEX:
+    case OPK_SCATTER:
         return infer_index(f);
     case OPK_ORDER:
         return infer_order(f);

@@ -145,11 +145,49 @@ one_hot(struct inference *f)
     return check_index(f, 0);
 }
 
+// Operand i is broadcast to a shape.
+static bool
+broadcast_to(struct inference *f, uint32_t i, const struct shape *to)
+{
+    struct shape from = infer_in_shape(f, i);
+    if (shape_equal(&from, to))
+        return true;
+    bool fits = from.rank <= to->rank;
+    for (uint32_t d = 0; fits && d < from.rank; d++) {
+        sym same;
+        fits = infer_hint(f, from.dim[d]) == 1 ||
+               infer_same_dim(f, from.dim[d], to->dim[to->rank - from.rank + d], &same);
+    }
+    if (!fits)
+        return infer_error(f, "updates of shape %s do not broadcast to %s, what is written",
+                           infer_shape_text(f, &from), infer_shape_text(f, to));
+    int64_t attr[MAX_RANK + 1] = {to->rank};
+    for (uint32_t d = 0; d < to->rank; d++)
+        attr[1 + d] = to->dim[d].v;
+    f->in[i] = graph_add(f->g, OP_broadcast, infer_in_dtype(f, i), graph_add_shape(f->g, to),
+                         graph_add_attr(f->g, attr, to->rank + 1u), &f->in[i], 1, f->origin);
+    return true;
+}
+
+// The updates have the shape of what take, or take_along, would read.
+static bool
+scatter(struct inference *f)
+{
+    bool along = op_table[f->op].flags & OPF_ALONG;
+    if (!(along ? take_along(f) : take(f)))
+        return false;
+    struct shape window = f->shape;
+    f->shape = infer_in_shape(f, 0);
+    return cast_to_target(f, 2) && broadcast_to(f, 2, &window);
+}
+
 bool
 infer_index(struct inference *f)
 {
     if (f->nin)
         f->dtype = infer_in_dtype(f, 0);
+    if (op_is(f->op, OPK_SCATTER))
+        return scatter(f);
     switch (f->op) {
     case OP_iota:
         return iota(f);

@@ -80,7 +80,8 @@ interp_copy(const struct tensor *to, const struct tensor *from)
     walk_follow(&w, to);
     walk_follow(&w, from);
     for (; w.left; walk_next(&w))
-        tensor_put(to, w.offset[0], tensor_get(from, w.offset[1]));
+        tensor_put(to, w.offset[0], eval_primitive(OP_cast, from->dtype, to->dtype,
+                                                   tensor_get(from, w.offset[1]), 0, 0));
 }
 
 static struct tensor
@@ -249,6 +250,7 @@ compute(const struct interp_node *x)
     case OPK_VIEW:
         return view(x);
     case OPK_INDEX:
+    case OPK_SCATTER:
         return interp_index(x);
     case OPK_ORDER:
         return interp_order(x);

@@ -5,6 +5,7 @@
 
 #include "ir/base/check.h"
 #include "ir/base/str.h"
+#include "ir/expand.h"
 
 int64_t
 interp_position(const struct interp_node *x, int64_t index, int64_t n, int64_t axis,
@@ -23,24 +24,35 @@ interp_position(const struct interp_node *x, int64_t index, int64_t n, int64_t a
     return -1;
 }
 
-// take and take_along. Both tensors are given the result's axes: x does not move along those of
-// the index, the index does not move along those of x; position times stride does the rest.
+// Walks over the points that an index names elements of x at: those of shape `window`, whose axes
+// are x's with the index's in place of axis (op.._along: the index's own). Both tensors are given
+// these axes: x does not move along those of the index, the index does not move along those of x;
+// position times stride does the rest. Offset 0 is x's, offset 1 the index's.
+static void
+walk_indexed(const struct interp_node *n, const struct tensor *x, const struct tensor *window,
+             struct walk *w)
+{
+    const struct tensor *index = n->in[1];
+    bool along = op_table[n->n->op].flags & OPF_ALONG;
+    uint32_t axis = (uint32_t)n->attr[0], wide = along ? 1 : index->rank;
+    struct tensor a = *window, b = *window;
+    for (uint32_t i = 0; i < window->rank; i++) {
+        bool indexed = i >= axis && i < axis + wide;
+        a.stride[i] = indexed ? 0 : x->stride[i < axis ? i : i - wide + 1];
+        b.stride[i] = along ? index->stride[i] : indexed ? index->stride[i - axis] : 0;
+    }
+    walk_start(w, window->rank, window->dim);
+    walk_follow(w, &a);
+    walk_follow(w, &b);
+}
+
 static void
 take(const struct interp_node *x)
 {
     const struct tensor *from = x->in[0], *index = x->in[1];
-    bool along = x->n->op == OP_take_along;
-    uint32_t axis = (uint32_t)x->attr[0], wide = along ? 1 : index->rank;
-    struct tensor a = *x->out, b = *x->out;
-    for (uint32_t i = 0; i < x->out->rank; i++) {
-        bool indexed = i >= axis && i < axis + wide;
-        a.stride[i] = indexed ? 0 : from->stride[i < axis ? i : i - wide + 1];
-        b.stride[i] = along ? index->stride[i] : indexed ? index->stride[i - axis] : 0;
-    }
+    uint32_t axis = (uint32_t)x->attr[0];
     struct walk w;
-    walk_start(&w, x->out->rank, x->out->dim);
-    walk_follow(&w, &a);
-    walk_follow(&w, &b);
+    walk_indexed(x, from, x->out, &w);
     for (int64_t k = 0; w.left; walk_next(&w), k++) {
         int64_t i = scalar_to_int(index->dtype, tensor_get(index, w.offset[1]));
         i = interp_position(x, i, from->dim[axis], axis, &w);
@@ -147,9 +159,43 @@ one_hot(const struct interp_node *x)
     }
 }
 
+// Sums of half types are taken in f32 and rounded at the end. Where there is no element nothing is
+// computed, so no index is looked at.
+static void
+scatter(const struct interp_node *x)
+{
+    const struct tensor *index = x->in[1], *update = x->in[2];
+    uint8_t dtype = x->out->dtype;
+    struct tensor sum = *x->out;
+    uint16_t combine = op_table[x->n->op].combine;
+    uint32_t axis = (uint32_t)x->attr[0];
+    sum.dtype = dtype_is_half(dtype) ? DT_f32 : dtype;
+    sum.data = xcalloc((size_t)tensor_count(&sum) + 1, dtype_size(sum.dtype));
+    interp_copy(&sum, x->in[0]);
+    struct walk w;
+    walk_indexed(x, &sum, update, &w);
+    walk_follow(&w, update);
+    for (w.left = tensor_count(&sum) ? w.left : 0; w.left; walk_next(&w)) {
+        int64_t i = scalar_to_int(index->dtype, tensor_get(index, w.offset[1]));
+        i = interp_position(x, i, sum.dim[axis], axis, &w);
+        if (i < 0)
+            continue;
+        int64_t at = w.offset[0] + i * sum.stride[axis];
+        uint64_t v = tensor_get(update, w.offset[2]);
+        v = eval_primitive(OP_cast, dtype, sum.dtype, v, 0, 0);
+        if (combine)
+            v = eval_primitive(combine, sum.dtype, sum.dtype, tensor_get(&sum, at), v, 0);
+        tensor_put(&sum, at, v);
+    }
+    interp_copy(x->out, &sum);
+    xfree(sum.data);
+}
+
 void
 interp_index(const struct interp_node *x)
 {
+    if (op_is(x->n->op, OPK_SCATTER))
+        return scatter(x);
     switch (x->n->op) {
     case OP_iota:
         return iota(x);

@@ -10,7 +10,8 @@
 // A reduction keeps 16 lanes, and for each lane a stack of joined blocks: the binary counter of
 // kernel.h. A contraction is the exception: one chain of fused multiply-adds. A scan moves on when
 // its result is computed, once a point of R. An order's line is collected and put in order at j = 0,
-// and every j finds its element there.
+// and every j finds its element there. A scatter has loops of its own, for all places of its axis at
+// once.
 //
 // Traffic: every load and store is looked up in the buffer's table of last touches, which holds the
 // bytes of traffic counted when an element was touched last. Less than half of the cache ago: it is
@@ -447,10 +448,97 @@ run_stage(struct run *r, uint32_t stage)
     put_all(r, LEVEL_ROW, stage);
 }
 
+// ---- scatters
+
+// The instructions of level ROW and ELEM that `root` needs, and perhaps `other`.
+static void
+list_needed(struct run *r, uint32_t root, uint32_t other, struct step_list *l)
+{
+    bool *marked = xcalloc(r->k.inst.n, 1);
+    marked[root] = marked[other] = true;
+    for (uint32_t i = r->k.inst.n; i-- > 1;) {
+        const struct inst *in = &r->k.inst.at[i];
+        if (marked[i])
+            marked[in->a] = marked[in->b] = marked[in->c] = true;
+    }
+    for (uint32_t i = 1; i < r->k.inst.n; i++)
+        if (marked[i] && r->k.inst.at[i].level != LEVEL_ONCE)
+            vec_push(&l->inst, i);
+    xfree(marked);
+}
+
+// The update at a point of R joins the element that the index names, of those from `first` on that
+// lie `step` apart: a place of the axis each.
+static void
+scatter_update(struct run *r, uint64_t *first, int64_t step)
+{
+    const struct scatter *s = &r->k.scatter;
+    const struct acc *a = &r->k.acc.at[s->acc];
+    int64_t at = (int64_t)r->value[s->index];
+    if (at < 0 || at >= r->k.axis[s->axis].extent)
+        return;
+    uint64_t *x = &first[at * step];
+    *x = op_table[a->op].combine ? join_values(a, *x, r->value[a->value]) : r->value[a->value];
+    r->axis[s->axis] = at;
+    for (uint32_t i = 0; i < r->k.store.n; i++) {
+        const struct access *out = &r->k.access.at[r->k.store.at[i].access];
+        int64_t before = r->moved;
+        touch(r, out->buffer, affine_at(r, out),
+              op_table[a->op].combine ? &r->count.bytes_read : &r->count.bytes_written);
+        if (op_table[a->op].combine) // what was fetched goes back
+            r->count.bytes_written += r->moved - before;
+    }
+    r->axis[s->axis] = 0;
+}
+
+// The axes before the one that is scattered along outermost, those behind it innermost; in between
+// the elements start, take their updates, and are stored.
+static void
+run_scatter(struct run *r)
+{
+    const struct scatter *s = &r->k.scatter;
+    uint32_t naxis = r->k.naxis, np = naxis - r->k.nred, axis = s->axis;
+    struct step_list init = {0}, update = {0};
+    list_needed(r, s->init, 0, &init);
+    list_needed(r, s->index, r->k.acc.at[s->acc].value, &update);
+    int64_t inner = 1;
+    for (uint32_t i = axis + 1; i < np; i++)
+        inner *= r->k.axis[i].extent;
+    uint64_t *state = xmalloc((size_t)(r->k.axis[axis].extent * inner + 1) * sizeof *state);
+    do {
+        int64_t i = 0;
+        do {
+            run_steps(r, &init);
+            state[i++] = r->value[s->init];
+        } while (next_point(r, axis, np));
+        do {
+            i = 0;
+            do {
+                run_steps(r, &update);
+                scatter_update(r, &state[i++], inner);
+            } while (next_point(r, axis + 1, np));
+        } while (!r->failed && next_point(r, np, naxis));
+        i = 0;
+        do {
+            r->red[s->acc].result = state[i++];
+            run_steps(r, &r->row[1]);
+            put_all(r, LEVEL_ROW, 1);
+        } while (!r->failed && next_point(r, axis, np));
+    } while (!r->failed && next_point(r, 0, axis));
+    xfree(state);
+    vec_free(&init.inst);
+    vec_free(&update.inst);
+}
+
 static void
 run_all(struct run *r)
 {
     run_steps(r, &r->once);
+    if (r->k.cls == CLASS_SCATTER) {
+        if (kernel_points(&r->k, AXIS_P))
+            run_scatter(r);
+        return;
+    }
     for (uint32_t i = 0; i < r->k.acc.n; i++)
         if (r->red[i].live && r->k.acc.at[i].scope == OVER_P)
             reduction_start(&r->red[i]);
@@ -484,6 +572,8 @@ mark_operands(struct run *r, bool *marked, bool through_accs)
             continue;
         r->red[in->aux].live = true;
         marked[r->k.acc.at[in->aux].value] = true;
+        if (r->k.cls == CLASS_SCATTER)
+            marked[r->k.scatter.init] = marked[r->k.scatter.index] = true;
         if (is_product(r, in->aux))
             marked[r->k.contraction.a] = marked[r->k.contraction.b] = true;
     }

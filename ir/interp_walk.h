@@ -44,12 +44,12 @@ struct interp_node {
     struct tensor *out;
     struct diag *d;
 };
-void interp_index(const struct interp_node *x);    // OPK_INDEX
+void interp_index(const struct interp_node *x);    // and OPK_SCATTER
 // The position that an index element means on an axis of n elements: negative ones wrap once. -1
 // when out of range, and d names the op. at: the index element's own position.
 int64_t interp_position(const struct interp_node *x, int64_t index, int64_t n, int64_t axis,
                         const struct walk *at);
-void interp_copy(const struct tensor *to, const struct tensor *from); // from is broadcast
+void interp_copy(const struct tensor *to, const struct tensor *from); // broadcast and cast
 void interp_axes(const struct interp_node *x);     // reductions and composites over axes
 void interp_matmul(const struct interp_node *x);
 void interp_order(const struct interp_node *x);

@@ -19,7 +19,7 @@
 const char *const kernel_class_name[CLASS_COUNT] = {
     [CLASS_POINTWISE] = "pointwise", [CLASS_ROW] = "row",           [CLASS_COLUMN] = "column",
     [CLASS_SPLIT] = "split",         [CLASS_CONTRACT] = "contract", [CLASS_SCAN] = "scan",
-    [CLASS_SORT] = "sort",
+    [CLASS_SORT] = "sort",           [CLASS_SCATTER] = "scatter",
 };
 
 static const char *const scope_words[] = {
@@ -198,6 +198,12 @@ print_sinks(const struct kernel *k, struct str *out)
                    a->stage);
         if (a->origin)
             str_printf(out, " #%u", a->origin);
+        str_addc(out, '\n');
+    }
+    if (k->cls == CLASS_SCATTER) {
+        str_printf(out, "  scatter acc%u from %%%u where %%%u is ", k->scatter.acc,
+                   k->scatter.init, k->scatter.index);
+        print_axis(k, k->scatter.axis, out);
         str_addc(out, '\n');
     }
     if (k->cls == CLASS_CONTRACT)

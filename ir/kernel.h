@@ -118,7 +118,8 @@ struct inst {
 
 enum acc_scope { OVER_R, OVER_P, ALONG_R };
 struct acc {
-    uint16_t op;      // a reduction row, or an order row; ALONG_R: a scan row
+    uint16_t op;      // a reduction row, or an order row; ALONG_R: a scan row; of CLASS_SCATTER: a
+                      // scatter row
     uint8_t dtype;    // accumulation dtype; of rows that give positions the dtype compared (the
                       // result is i64)
     uint8_t stage;    // of the instruction reduced
@@ -146,6 +147,7 @@ enum kernel_class {
     CLASS_COLUMN,    // P's last axis runs along memory: vectors along P
     CLASS_SPLIT,     // few rows, long R: R itself is divided among threads
     CLASS_CONTRACT,
+    CLASS_SCATTER,   // writes at positions given by data
     CLASS_SCAN,      // accumulators along R
     CLASS_SORT,      // one R axis whose elements are put in order
     CLASS_COUNT
@@ -161,6 +163,15 @@ struct contraction {
     uint32_t a, b, acc;
 };
 
+// A scatter: one P axis, `axis`, is the destination. At a point of P the accumulator (op a scatter
+// row) starts from instruction init and takes its value at those points of R, in order, at which
+// the index equals the point's place on the axis: value and index, both of stage 0 and level ELEM,
+// do not depend on that axis. An index that equals no place belongs to nobody.
+struct scatter {
+    uint32_t init, index, acc;
+    uint8_t axis;
+};
+
 struct kernel {
     const char *name; // fused_add_relu_0
     uint8_t cls;
@@ -174,6 +185,7 @@ struct kernel {
     VEC(struct store) store;
     VEC(struct kernel_buffer) buffers;
     struct contraction contraction; // cls == CLASS_CONTRACT
+    struct scatter scatter;         // cls == CLASS_SCATTER
 };
 
 void kernel_free_body(struct kernel *k);

@@ -241,9 +241,14 @@ check_result(struct verifier *v, uint32_t i, const struct inst *in)
         return fail(v, "%%%u: no accumulator %u", i, in->aux);
     const struct acc *a = &k->acc.at[in->aux];
     bool product = k->cls == CLASS_CONTRACT && in->aux == k->contraction.acc;
-    uint32_t from[2] = {product ? k->contraction.a : a->value,
-                        product ? k->contraction.b : a->value};
-    for (int j = 0; j < 2; j++) {
+    bool scatter = k->cls == CLASS_SCATTER;
+    uint32_t from[3] = {product ? k->contraction.a : a->value,
+                        product ? k->contraction.b : a->value, a->value};
+    if (scatter) {
+        from[1] = k->scatter.init;
+        from[2] = k->scatter.index;
+    }
+    for (int j = 0; j < 2 + scatter; j++) {
         if (!from[j] || from[j] >= i)
             return fail(v, "%%%u: what accumulator %u reduces does not come before", i, in->aux);
         v->fact[i].axes |= v->fact[from[j]].axes;
@@ -252,6 +257,8 @@ check_result(struct verifier *v, uint32_t i, const struct inst *in)
     bool position = a->op < OP_COUNT && op_gives_position(a->op);
     if (in->dtype != (position ? DT_i64 : a->dtype))
         return fail(v, "%%%u: the result of accumulator %u has another dtype", i, in->aux);
+    if (scatter && k->scatter.axis < npar(k))
+        v->fact[i].axes |= (uint16_t)(1u << k->scatter.axis);
     if (a->scope == ALONG_R)
         v->fact[i].axes |= red_axes(k);
     else
@@ -335,13 +342,17 @@ check_acc(struct verifier *v, uint32_t i)
 {
     const struct kernel *k = v->k;
     const struct acc *a = &k->acc.at[i];
-    bool orders = a->op < OP_COUNT && op_is(a->op, OPK_ORDER);
-    if (a->op >= OP_COUNT || a->scope > ALONG_R ||
-        !(op_is(a->op, a->scope == ALONG_R ? OPK_SCAN : OPK_REDUCE) || orders))
-        return fail(v, "accumulator %u: no reduction, scan or order", i);
-    if (orders != (k->cls == CLASS_SORT))
-        return fail(v, "accumulator %u: %s in a kernel of another class", i, op_name(a->op));
-    if (a->dtype == DT_NONE || a->dtype >= DT_COUNT || (dtype_is_half(a->dtype) && !orders))
+    bool orders = k->cls == CLASS_SORT;
+    bool moves = k->cls == CLASS_SCATTER && a->op < OP_COUNT && !op_table[a->op].combine;
+    enum op_kind kind = k->cls == CLASS_SCATTER ? OPK_SCATTER
+                        : orders                ? OPK_ORDER
+                        : a->scope == ALONG_R   ? OPK_SCAN
+                                                : OPK_REDUCE;
+    if (a->op >= OP_COUNT || a->scope > ALONG_R || !op_is(a->op, kind))
+        return fail(v, "accumulator %u: no reduction, scan, order or scatter, as its class asks for",
+                    i);
+    if (a->dtype == DT_NONE || a->dtype >= DT_COUNT ||
+        (dtype_is_half(a->dtype) && !orders && !moves))
         return fail(v, "accumulator %u: accumulates in no dtype that it may", i);
     if (a->scope != OVER_P && !k->nred)
         return fail(v, "accumulator %u: reduces over R, which has no axes", i);
@@ -407,6 +418,30 @@ check_order(struct verifier *v)
             a->scope != OVER_R)
             return fail(v, "accumulator %u: not the order over R that accumulator 0 is", i);
     }
+    return true;
+}
+
+static bool
+check_scatter(struct verifier *v)
+{
+    const struct kernel *k = v->k;
+    const struct scatter *s = &k->scatter;
+    if (k->cls != CLASS_SCATTER)
+        return true;
+    if (k->acc.n != 1 || s->acc || s->axis >= npar(k) || !k->nred)
+        return fail(v, "a scatter has one accumulator, an axis of P to scatter along, and R axes");
+    const struct acc *a = &k->acc.at[0];
+    if (!s->init || s->init >= k->inst.n || !s->index || s->index >= k->inst.n || a->stage ||
+        a->scope != OVER_R)
+        return fail(v, "a scatter without a start or an index, or not of stage 0");
+    const struct inst *init = &k->inst.at[s->init], *index = &k->inst.at[s->index];
+    if (init->dtype != a->dtype || init->stage || init->level == LEVEL_ELEM)
+        return fail(v, "%%%u: the start of a scatter has its dtype, stage 0 and no point of R",
+                    s->init);
+    if (index->dtype != DT_i64 || index->stage || index->level != LEVEL_ELEM)
+        return fail(v, "%%%u: the index of a scatter is an i64 of stage 0, level elem", s->index);
+    if ((v->fact[s->index].axes | v->fact[a->value].axes) >> s->axis & 1)
+        return fail(v, "the index or the value depends on the axis that is scattered along");
     return true;
 }
 
@@ -498,7 +533,7 @@ check_body(struct verifier *v)
     for (uint32_t i = 0; i < k->store.n; i++)
         if (!check_store(v, i))
             return false;
-    return check_contraction(v) && check_order(v) && check_stages(v);
+    return check_contraction(v) && check_order(v) && check_scatter(v) && check_stages(v);
 }
 
 bool

@@ -21,6 +21,7 @@ enum op_kind {
     OPK_SCAN,      // along attr axis: what the elements up to each one come to
     OPK_VIEW,      // moves elements, computes nothing
     OPK_INDEX,     // reads at positions given by data, or makes positions
+    OPK_SCATTER,   // writes at positions given by data
     OPK_ORDER,     // puts the elements along an axis in order, or some of them (ir/order.h)
     OPK_CONTRACT,  // matmul
     OPK_COMPOSITE, // expands to other ops before fusion
@@ -35,6 +36,7 @@ enum op_flag {
     OPF_ALIAS = 16,  // a view that eager execution expresses with strides alone
     OPF_MEAN = 32,   // a loss: the mean over all elements of what F and .expand say
     OPF_POSITION = 64, // of an order: gives i64 positions instead of elements
+    OPF_ALONG = 128, // the index has x's rank: a position for each line along axis
 };
 
 // How an elementwise op's result dtype follows from its operands' (promoted first).
@@ -69,7 +71,8 @@ struct op_info {
     const char *cuda_f, *cuda_i, *cuda_b; // CUDA C: floats, integers, bool
     float ulp32, ulp64;  // error bound of inexact ops, in units in the last place
     uint8_t ident;       // reductions, scans: what an absent element counts as
-    uint16_t combine;    // reductions, scans: the binary op that joins two partial results
+    uint16_t combine;    // reductions, scans: the binary op that joins two partial results;
+                         // scatters: an element and an update (OP_none: the last one stays)
     const char *doc;
 };
 extern const struct op_info op_table[OP_COUNT];

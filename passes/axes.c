@@ -30,6 +30,10 @@ permute(struct kernel *k, const uint8_t *order, uint32_t n)
         memcpy(s, t, sizeof t);
     }
     k->naxis = (uint8_t)n;
+    uint8_t scattered = 0;
+    while (k->cls == CLASS_SCATTER && order[scattered] != k->scatter.axis)
+        scattered++;
+    k->scatter.axis = scattered;
 }
 
 static void
@@ -37,13 +41,14 @@ p_first(struct kernel *k)
 {
     uint8_t order[MAX_AXES];
     uint32_t n = 0, j = MAX_AXES;
+    bool keeps_unit = k->cls == CLASS_CONTRACT || k->cls == CLASS_SCATTER;
     k->nred = 0;
     for (uint32_t a = 0; a < k->naxis && k->cls == CLASS_SORT; a++)
         j = k->axis[a].kind == AXIS_P ? a : j;
     for (uint32_t kind = AXIS_P; kind <= AXIS_R; kind++)
         for (uint32_t a = 0; a < k->naxis; a++)
             if (k->axis[a].kind == kind &&
-                (k->axis[a].extent != 1 || k->cls == CLASS_CONTRACT || a == j ||
+                (k->axis[a].extent != 1 || keeps_unit || a == j ||
                  (k->cls == CLASS_SORT && kind == AXIS_R))) {
                 order[n++] = (uint8_t)a;
                 k->nred = (uint8_t)(k->nred + (kind == AXIS_R));
@@ -108,7 +113,9 @@ order_p(struct kernel *k, uint32_t np)
 static bool
 can_merge(struct kernel *k, uint32_t a)
 {
-    if (k->axis[a].kind != k->axis[a + 1].kind)
+    bool scattered = k->cls == CLASS_SCATTER &&
+                     (a == k->scatter.axis || a + 1 == k->scatter.axis);
+    if (k->axis[a].kind != k->axis[a + 1].kind || scattered)
         return false;
     for (uint32_t x = 0; x < k->access.n + k->affine.n; x++) {
         const int64_t *s = stride_of(k, x);
@@ -137,9 +144,43 @@ merge_adjacent(struct kernel *k, uint32_t naxis)
     }
 }
 
+// A scatter's axes: first the other axes of P, then the one that is scattered along, then the one
+// along which the result runs in memory, if that is another; then R, one axis at least.
+static void
+scatter_axes(struct kernel *k)
+{
+    uint8_t order[MAX_AXES], n = 0;
+    p_first(k);
+    for (uint32_t a = 0; a < k->naxis; a++)
+        if (k->axis[a].extent != 1 || a == k->scatter.axis || a + 1 == k->naxis)
+            order[n++] = (uint8_t)a;
+        else if (k->axis[a].kind == AXIS_R)
+            k->nred--;
+    permute(k, order, n);
+    merge_adjacent(k, k->naxis);
+    const struct access *out = &k->access.at[k->store.at[0].access];
+    uint32_t np = k->naxis - k->nred, inner = np, m = 0;
+    for (uint32_t a = 0; a < np; a++)
+        if (a != k->scatter.axis && out->stride[a] == 1 && k->axis[a].extent > 1)
+            inner = a;
+    for (uint32_t a = 0; a < np; a++)
+        if (a != k->scatter.axis && a != inner)
+            order[m++] = (uint8_t)a;
+    order[m++] = k->scatter.axis;
+    if (inner < np)
+        order[m++] = (uint8_t)inner;
+    for (uint32_t a = np; a < k->naxis; a++)
+        order[m++] = (uint8_t)a;
+    permute(k, order, m);
+}
+
 void
 kernel_normalise_axes(struct kernel *k)
 {
+    if (k->cls == CLASS_SCATTER) {
+        scatter_axes(k);
+        return;
+    }
     bool over_p = false;
     for (uint32_t i = 0; i < k->acc.n; i++)
         over_p |= k->acc.at[i].scope == OVER_P;

@@ -471,8 +471,8 @@ emit_node(struct body *b, ref r, uint32_t map)
     CHECK(false, "%s reached the kernel builder", op_name(n->op));
 }
 
-static uint32_t
-emit(struct body *b, ref node, const struct imap *m)
+uint32_t
+body_emit(struct body *b, ref node, const struct imap *m)
 {
     uint32_t map = body_map(b, m), inst = body_demand(b, node, map);
     while (b->stack.n && !b->failed) {
@@ -522,8 +522,8 @@ add_store(struct body *b, const struct hero *h, uint32_t hero, uint32_t value, c
     vec_push(&b->k->store, s);
 }
 
-static uint32_t
-add_acc(struct body *b, const struct hero *h, uint16_t op, uint8_t dtype, uint32_t value,
+uint32_t
+body_acc(struct body *b, const struct hero *h, uint16_t op, uint8_t dtype, uint32_t value,
         uint8_t stage)
 {
     bool scan = h->kind == HERO_SCAN;
@@ -558,7 +558,7 @@ static uint32_t
 build_reduce(struct body *b, const struct hero *h)
 {
     ref operand = graph_in(b->f->g, h->node, 0);
-    uint32_t v = emit(b, operand, &h->map);
+    uint32_t v = body_emit(b, operand, &h->map);
     if (!v)
         return 0;
     if (!h->over_p)
@@ -566,7 +566,7 @@ build_reduce(struct body *b, const struct hero *h)
     const struct inst *x = &b->k->inst.at[v];
     if (h->over_p && x->level == LEVEL_ELEM)
         return body_fail(b, REASON_domain_differs, h->node);
-    return add_acc(b, h, graph_node(b->f->g, h->node)->op, x->dtype, v, x->stage);
+    return body_acc(b, h, graph_node(b->f->g, h->node)->op, x->dtype, v, x->stage);
 }
 
 // Whether c is the index of axis a and nothing else.
@@ -597,13 +597,14 @@ build_order(struct body *b, const struct hero *h)
     for (uint32_t d = 0; d < s->rank; d++)
         if (dim_of(g, s, d) != 1)
             m.c[d] = h->map.c[d == o.axis ? s->rank : d];
-    uint32_t v = emit(b, operand, &m);
+    uint32_t v = body_emit(b, operand, &m);
     if (!v)
         return 0;
     v = per_element(b, v);
     if (b->k->inst.at[v].stage)
         return body_fail(b, REASON_no_class, operand);
-    uint32_t result = add_acc(b, h, graph_node(g, h->node)->op, b->k->inst.at[v].dtype, v, 0);
+    uint16_t op = graph_node(g, h->node)->op;
+    uint32_t result = body_acc(b, h, op, b->k->inst.at[v].dtype, v, 0);
     if (result)
         b->k->acc.at[b->k->acc.n - 1].descending = o.descending;
     b->k->cls = CLASS_SORT;
@@ -625,14 +626,14 @@ build_contract(struct body *b, const struct hero *h)
                 m.c[d] = h->map.c[skip + d];
         m.c[s->rank - 2] = side ? h->map.c[rank - 1] : h->map.c[rank - 3];
         m.c[s->rank - 1] = side ? h->map.c[rank - 2] : h->map.c[rank - 1];
-        value[side] = emit(b, in, &m);
+        value[side] = body_emit(b, in, &m);
         if (!value[side])
             return 0;
         if (b->k->inst.at[value[side]].stage)
             return body_fail(b, REASON_no_class, h->node);
     }
     uint8_t dtype = graph_node(g, h->node)->dtype;
-    uint32_t result = add_acc(b, h, OP_sum, dtype, 0, 0);
+    uint32_t result = body_acc(b, h, OP_sum, dtype, 0, 0);
     b->k->cls = CLASS_CONTRACT;
     b->k->contraction = (struct contraction){value[0], value[1], b->k->acc.n - 1};
     return result;
@@ -643,9 +644,10 @@ build_hero(struct body *b, uint32_t position)
 {
     uint32_t id = b->gr->hero.at[position];
     const struct hero *h = &b->f->hero.at[id];
-    uint32_t v = h->kind == HERO_STORE      ? emit(b, h->node, &h->map)
+    uint32_t v = h->kind == HERO_STORE      ? body_emit(b, h->node, &h->map)
                  : h->kind == HERO_CONTRACT ? build_contract(b, h)
                  : h->kind == HERO_ORDER    ? build_order(b, h)
+                 : h->kind == HERO_SCATTER  ? body_scatter(b, h)
                                             : build_reduce(b, h);
     if (!v || b->failed) {
         b->failed = true;
@@ -756,8 +758,9 @@ body_build_refined(struct fuser *f, struct group *gr, struct kernel *k)
         struct body_result r = body_build(f, gr, k);
         if (r.ok || !r.refine_axis)
             return r;
+        bool scattered = k->cls == CLASS_SCATTER && k->scatter.axis == r.refine_axis - 1;
         kernel_free_body(k);
-        if (gr->naxes + 1 >= AXIS_DYNAMIC)
+        if (gr->naxes + 1 >= AXIS_DYNAMIC || scattered)
             return (struct body_result){.reason = REASON_view_not_affine, .node = r.node};
         group_split_axis(f, gr, r.refine_axis - 1u, r.refine_by);
     }

@@ -22,7 +22,7 @@ struct body {
     VEC(struct value) stack;
     uint32_t origin;
     bool failed, has_over_p;
-    bool keeps_unit; // a contraction and an order keep their axes of extent 1
+    bool keeps_unit; // contractions, orders and scatters keep their axes of extent 1
     uint32_t *result_of; // per hero of the group (by position): OP_result instruction
 };
 
@@ -39,7 +39,13 @@ uint32_t body_both(struct body *b, uint32_t x, uint32_t y); // x and y; 0 is tru
 uint32_t body_position(struct body *b, const struct coord *c); // an i64
 bool body_is_dynamic(const struct imap *m); // some dim's position is given by data
 
-// body_index.c: the nodes of OPK_INDEX.
+uint32_t body_emit(struct body *b, ref node, const struct imap *m); // demanded and built
+// The accumulator of a hero that reduces `value` in a stage, and its result's instruction.
+uint32_t body_acc(struct body *b, const struct hero *h, uint16_t op, uint8_t dtype, uint32_t value,
+                  uint8_t stage);
+
+// body_index.c: a hero of OPK_SCATTER, and the nodes of OPK_INDEX.
+uint32_t body_scatter(struct body *b, const struct hero *h);
 uint32_t body_index_op(struct body *b, ref r, uint32_t map);
 
 #endif

@@ -3,8 +3,8 @@
 // The position of take differs from element to element: the load has an extra index and a check
 // that raises the launch's error. The start of a window is the same for all of its elements: it is
 // an extra index of level ONCE, so that what runs along memory is still loaded in vectors. Which
-// elements of the window lie outside is a mask of their own positions; the error is raised where the
-// start is computed (OP_checked), not for each element.
+// elements of the window lie outside is a mask of their own positions; the error is raised where
+// the start is computed (OP_checked), not for each element.
 #include "passes/body.h"
 
 #include "ir/base/check.h"
@@ -265,6 +265,82 @@ random_bits(struct body *b, ref r, uint32_t map)
         state[i] = body_inst(b, (struct inst){.op = OP_bitcast, .dtype = DT_i64, .a = state[i]});
     return body_inst(b, (struct inst){.op = OP_philox, .dtype = n->dtype, .a = body_position(b, &at),
                                      .b = state[0], .c = state[1]});
+}
+
+// ---- scatters
+
+// Where an operand is whose dims are those of the updates from `first` on: x's own outside of axis,
+// the axes of R in its place.
+static void
+update_map(struct body *b, const struct hero *h, const struct shape *s, uint32_t first,
+           struct imap *m)
+{
+    const struct graph *g = b->f->g;
+    uint32_t rank = graph_shape(g, h->node)->rank, axis = (uint32_t)graph_attr(g, h->node)[0];
+    bool along = op_table[graph_node(g, h->node)->op].flags & OPF_ALONG;
+    uint32_t wide = along ? 1 : graph_shape(g, graph_in(g, h->node, 1))->rank;
+    *m = (struct imap){.rank = s->rank};
+    for (uint32_t d = 0; d < s->rank; d++) {
+        uint32_t at = first + d; // of the updates' dims
+        uint32_t own = at < axis ? at : at - wide + 1; // of x
+        if (dim_of(g, s, d) != 1)
+            m->c[d] = h->map.c[at >= axis && at < axis + wide ? rank + at - axis : own];
+    }
+}
+
+// An instruction as one of level ELEM: it may be the same at all points of R.
+static uint32_t
+at_elements(struct body *b, uint32_t i)
+{
+    const struct inst *x = &b->k->inst.at[i];
+    if (x->level == LEVEL_ELEM)
+        return i;
+    return body_inst(b, (struct inst){.op = OP_cast, .dtype = x->dtype, .a = i,
+                                      .level = LEVEL_ELEM});
+}
+
+static uint32_t
+axis_of_coord(const struct coord *c)
+{
+    uint32_t a = 0;
+    while (a < AXIS_DYNAMIC && !c->stride[a])
+        a++;
+    return a;
+}
+
+uint32_t
+body_scatter(struct body *b, const struct hero *h)
+{
+    const struct graph *g = b->f->g;
+    const struct node *n = graph_node(g, h->node);
+    const struct shape *is = graph_shape(g, n->in[1]), *us = graph_shape(g, n->in[2]);
+    uint32_t axis = (uint32_t)graph_attr(g, h->node)[0];
+    struct imap mx = h->map, mi, mu;
+    mx.rank = graph_shape(g, h->node)->rank;
+    for (uint32_t d = 0; d < mx.rank; d++)
+        if (dim_of(g, graph_shape(g, h->node), d) == 1)
+            mx.c[d] = (struct coord){0};
+    update_map(b, h, is, op_table[n->op].flags & OPF_ALONG ? 0 : axis, &mi);
+    update_map(b, h, us, 0, &mu);
+    b->k->cls = CLASS_SCATTER; // body_build_refined asks for the axis
+    b->k->scatter.axis = (uint8_t)axis_of_coord(&h->map.c[axis]);
+    uint32_t init = body_emit(b, n->in[0], &mx);
+    uint32_t index = init ? body_emit(b, n->in[1], &mi) : 0;
+    uint32_t value = index ? body_emit(b, n->in[2], &mu) : 0;
+    if (!value)
+        return 0;
+    b->origin = n->origin;
+    int64_t extent = dim_of(g, graph_shape(g, h->node), axis);
+    uint32_t at = body_wrapped(b, index, extent), below = compared(b, OP_lt, at, extent);
+    uint32_t inside = body_both(b, compared(b, OP_ge, at, 0), below);
+    at = body_inst(b, (struct inst){.op = OP_checked, .dtype = DT_i64, .a = at, .b = inside});
+    at = at_elements(b, at);
+    value = at_elements(b, value);
+    uint32_t result = body_acc(b, h, n->op, n->dtype, value, 0);
+    b->k->scatter.init = init;
+    b->k->scatter.index = at;
+    b->k->scatter.acc = b->k->acc.n - 1;
+    return result;
 }
 
 uint32_t

@@ -200,6 +200,9 @@ rewrite(struct pass *p, ref r)
         out = simpler_view(p, r, in[0]);
     } else if (op_is(n->op, OPK_REDUCE) || n->op == OP_matmul) {
         out = empty_result(p, r, in[0]);
+    } else if (op_is(n->op, OPK_SCATTER)) {
+        bool none = !shape_count(p->dst, graph_shape(p->dst, in[2]));
+        out = none ? in[0] : (ref){0};
     }
     return out.i ? out : pass_copy(p, r);
 }

@@ -79,6 +79,8 @@ drop_dead(struct kernel *k)
         live[k->store.at[i].value] = true;
     if (k->cls == CLASS_CONTRACT)
         live[k->contraction.a] = live[k->contraction.b] = true;
+    if (k->cls == CLASS_SCATTER)
+        live[k->scatter.init] = live[k->scatter.index] = true;
     for (uint32_t i = k->inst.n; i-- > 1;) {
         const struct inst *x = &k->inst.at[i];
         if (!live[i])
@@ -113,6 +115,11 @@ drop_dead(struct kernel *k)
         k->store.at[i].value = to[k->store.at[i].value];
     for (uint32_t i = 0; i < k->acc.n; i++)
         k->acc.at[i].value = to[k->acc.at[i].value];
+    if (k->cls == CLASS_SCATTER) {
+        k->scatter.init = to[k->scatter.init];
+        k->scatter.index = to[k->scatter.index];
+        k->scatter.acc = acc_to[k->scatter.acc];
+    }
     if (k->cls == CLASS_CONTRACT) {
         k->contraction.a = to[k->contraction.a];
         k->contraction.b = to[k->contraction.b];

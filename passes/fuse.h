@@ -1,9 +1,9 @@
 // fuse.h: what the fusion files share. Private to passes/.
 //
 // A hero is a node whose value needs a loop of its own: a reduction, a scan, a contraction, an
-// order, or a pointwise value that must be stored (an output, or one that is not worth or not able
-// to be recomputed). Everything else is computed inside the groups that read it. A group is a set of
-// heroes over one domain: one future kernel.
+// order, a scatter, or a pointwise value that must be stored (an output, or one that is not worth or
+// not able to be recomputed). Everything else is computed inside the groups that read it. A group is
+// a set of heroes over one domain: one future kernel.
 #ifndef FUSEC_PASSES_FUSE_H
 #define FUSEC_PASSES_FUSE_H
 
@@ -24,7 +24,14 @@ struct imap { // where an element of a node is, for a point of the group's domai
     uint32_t check; // instruction: a position given by data is in range (0: it always is)
 };
 
-enum hero_kind { HERO_STORE, HERO_REDUCE, HERO_CONTRACT, HERO_SCAN, HERO_ORDER };
+enum hero_kind {
+    HERO_STORE,
+    HERO_REDUCE,
+    HERO_CONTRACT,
+    HERO_SCAN,
+    HERO_ORDER,
+    HERO_SCATTER
+};
 struct hero {
     ref node;
     uint8_t kind;
@@ -36,7 +43,8 @@ struct hero {
     uint8_t reason;   // why a pointwise value was made a hero
     VEC(uint32_t) readers; // groups that read it from memory, dead ones included
     // Of its iteration: a store's and a scan's over its dims, a reduce's over its operand's, a
-    // contract's over batch …, m, n, k, an order's over its dims and, last, the line.
+    // contract's over batch …, m, n, k, an order's over its dims and, last, the line, a scatter's
+    // over its dims and then what it goes through.
     struct imap map;
 };
 
@@ -44,7 +52,7 @@ struct hero {
 static inline bool
 hero_sets_domain(uint8_t kind)
 {
-    return kind == HERO_CONTRACT || kind == HERO_ORDER;
+    return kind == HERO_CONTRACT || kind == HERO_ORDER || kind == HERO_SCATTER;
 }
 
 struct use { // a tensor that a group reads, and where

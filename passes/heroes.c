@@ -1,11 +1,11 @@
 // heroes.c: which values need a loop of their own.
 //
-// Reductions, scans, contractions, orders and outputs always. A pointwise value becomes a hero when
-// the cone of pointwise work behind it grows past the budget of one kernel (instructions, tensors
-// read), when several readers (or a contraction, for each tile) would compute a dear one again, or
-// when a reader's view of it cannot be expressed with strides. The cone's size is estimated as a
-// tree (shared nodes counted again) and only when the estimate passes the budget is it counted
-// exactly, so the walk stays linear.
+// Reductions, scans, contractions, orders, scatters and outputs always. A pointwise value becomes a
+// hero when the cone of pointwise work behind it grows past the budget of one kernel (instructions,
+// tensors read), when several readers (or a contraction, for each tile) would compute a dear one
+// again, or when a reader's view of it cannot be expressed with strides. The cone's size is
+// estimated as a tree (shared nodes counted again) and only when the estimate passes the budget is
+// it counted exactly, so the walk stays linear.
 #include "passes/fuse.h"
 
 #include "ir/base/check.h"
@@ -50,10 +50,11 @@ is_inline(uint16_t op)
 static enum hero_kind
 hero_kind(uint16_t op)
 {
-    return op == OP_matmul        ? HERO_CONTRACT
-           : op_is(op, OPK_SCAN)  ? HERO_SCAN
-           : op_is(op, OPK_ORDER) ? HERO_ORDER
-                                  : HERO_REDUCE;
+    return op == OP_matmul          ? HERO_CONTRACT
+           : op_is(op, OPK_SCAN)    ? HERO_SCAN
+           : op_is(op, OPK_ORDER)   ? HERO_ORDER
+           : op_is(op, OPK_SCATTER) ? HERO_SCATTER
+                                    : HERO_REDUCE;
 }
 
 static uint32_t
@@ -214,6 +215,19 @@ store_dear_factors(struct chooser *c, ref sum)
             store_if_dear(c, n->in[x].i);
 }
 
+// The axes that a scatter goes through: the index's in place of its own.
+static void
+scattered_axes(const struct graph *g, ref r, struct axis *axis, uint32_t *n)
+{
+    const struct shape *index = graph_shape(g, graph_in(g, r, 1));
+    bool along = op_table[graph_node(g, r)->op].flags & OPF_ALONG;
+    uint32_t own = (uint32_t)graph_attr(g, r)[0], first = along ? own : 0;
+    for (uint32_t d = first; d < (along ? own + 1 : index->rank); d++)
+        axis[(*n)++] = (struct axis){dim_of(g, index, d), AXIS_R};
+    if (!along && !index->rank) // a scalar names one place
+        axis[(*n)++] = (struct axis){1, AXIS_R};
+}
+
 // The last of the pointwise ops that follow a contraction one by one: what is stored instead of the
 // bare product, because all of them fit its epilogue.
 static ref
@@ -296,6 +310,8 @@ initial_map(struct fuser *f, struct group *gr, struct hero *h)
         }
     } else if (h->kind == HERO_SCAN) {
         axis[graph_attr(g, h->node)[0]].kind = AXIS_R;
+    } else if (h->kind == HERO_SCATTER) {
+        scattered_axes(g, h->node, axis, &n);
     } else if (h->kind == HERO_ORDER) {
         return order_map(f, gr, h);
     } else if (h->kind == HERO_CONTRACT) {
@@ -304,7 +320,7 @@ initial_map(struct fuser *f, struct group *gr, struct hero *h)
     }
     h->map = (struct imap){.rank = (uint8_t)n};
     for (uint32_t d = 0; d < n; d++) {
-        if (axis[d].extent == 1 && h->kind != HERO_CONTRACT)
+        if (axis[d].extent == 1 && h->kind != HERO_CONTRACT && h->kind != HERO_SCATTER)
             continue;
         bool back = h->kind == HERO_SCAN && axis[d].kind == AXIS_R && graph_attr(g, h->node)[1];
         h->map.c[d].base = back ? axis[d].extent - 1 : 0;
@@ -412,6 +428,8 @@ choose_heroes(struct fuser *f)
             continue;
         if (n->op == OP_matmul)
             store_dear_operands(&c, n);
+        if (op_is(n->op, OPK_SCATTER)) // each part of the result goes through the whole index
+            store_if_dear(&c, n->in[1].i);
         if (n->op == OP_sum)
             store_dear_factors(&c, (ref){i});
         cut_cone(&c, i);

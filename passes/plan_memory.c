@@ -85,7 +85,8 @@ is_lane_local(const struct launch *l, uint32_t in, uint32_t out)
 {
     const struct kernel *k = &l->kernel;
     const struct access *a = NULL;
-    if (k->cls != CLASS_POINTWISE && k->cls != CLASS_ROW && k->cls != CLASS_SCAN)
+    if (k->cls != CLASS_POINTWISE && k->cls != CLASS_ROW && k->cls != CLASS_SCAN &&
+        k->cls != CLASS_SCATTER)
         return false;
     for (uint32_t i = 0; i < k->store.n; i++)
         if (k->access.at[k->store.at[i].access].buffer == out) {

@@ -29,6 +29,14 @@ wants_rounded(uint16_t op)
     }
 }
 
+// Ops whose half operands are taken as they are in memory: a scatter that adds is not one of them,
+// it adds in f32.
+static bool
+moves_bits(uint16_t op)
+{
+    return op == OP_bitcast || (op_is(op, OPK_SCATTER) && !op_table[op].combine);
+}
+
 // The view r of v, a half value widened; 0: it is none.
 static ref
 view_of_widened(struct pass *p, ref r, ref v)
@@ -76,7 +84,7 @@ rewrite(struct pass *p, ref r)
         ref src = graph_in(p->src, r, i);
         uint8_t dtype = graph_node(p->src, src)->dtype;
         ref v = p->to[src.i];
-        if (dtype_is_half(dtype) && n->op == OP_bitcast)
+        if (dtype_is_half(dtype) && moves_bits(n->op))
             v = rounded(p, src);
         else if (dtype_is_half(dtype) && wants_rounded(n->op))
             v = pass_cast(p, rounded(p, src), DT_f32);
@@ -98,8 +106,8 @@ rewrite(struct pass *p, ref r)
     }
     vec_free(&in);
     bool moved = op_is(n->op, OPK_VIEW) || op_is(n->op, OPK_INDEX) || n->op == OP_where;
-    if (n->op == OP_one_hot)
-        return pass_cast(p, out, DT_f32); // 0 and 1 are exact
+    if (graph_node(p->dst, out)->dtype == n->dtype && n->op != OP_cast && dtype_is_half(n->dtype))
+        return pass_cast(p, out, DT_f32);
     if (dtype_is_half(n->dtype) && (n->op == OP_cast || n->op == OP_bitcast ||
                               (p->options->strict && !moved)))
         out = pass_cast(p, pass_cast(p, out, n->dtype), DT_f32);

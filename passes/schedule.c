@@ -1,7 +1,7 @@
-// schedule.c: asks the classes in turn. Pointwise, contraction, scan and sort follow from the body.
-// A reduction is a column kernel where more bytes run along the last P axis than along R, or where
-// rows are short, else a row kernel, split where there are fewer long rows than threads; what one
-// of row and column refuses is offered to the other.
+// schedule.c: asks the classes in turn. Pointwise, contraction, scan, sort and scatter follow from
+// the body. A reduction is a column kernel where more bytes run along the last P axis than along R,
+// or where rows are short, else a row kernel, split where there are fewer long rows than threads;
+// what one of row and column refuses is offered to the other.
 #include "passes/schedule.h"
 
 #include "passes/plan.h"
@@ -92,6 +92,8 @@ schedule_kernel(struct kernel *k, const struct target *t, struct schedule *s, ui
     }
     if (k->cls == CLASS_SORT)
         return schedule_sort(k, t, s, why);
+    if (k->cls == CLASS_SCATTER)
+        return schedule_scatter(k, t, s, why);
     bool accumulates = k->acc.n != 0;
     if (!k->nred && !accumulates) {
         k->cls = s->cls = CLASS_POINTWISE;

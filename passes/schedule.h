@@ -5,7 +5,7 @@
 
 #include "ir/kernel.h"
 
-// Chooses k->cls (unless it is CLASS_CONTRACT or CLASS_SORT already) and fills in s. k's axes are normalised:
+// Chooses k->cls (unless its body has one already) and fills in s. k's axes are normalised:
 // adjacent axes that every access allows to merge are merged, P axes are ordered so that the last
 // one runs along memory where possible. False: no class takes it; *why says so (enum reason).
 bool schedule_kernel(struct kernel *k, const struct target *t, struct schedule *s, uint8_t *why);
@@ -32,6 +32,9 @@ enum { COLUMN_PIECE = 128 };
 typedef bool schedule_fn(const struct kernel *k, const struct target *t, struct schedule *s,
                          uint8_t *why);
 schedule_fn schedule_pointwise, schedule_row, schedule_column, schedule_split, schedule_contract,
-    schedule_scan, schedule_sort;
+    schedule_scan, schedule_sort, schedule_scatter;
+
+// A scatter's tile[0]: blocks that the axis is cut into that is scattered along.
+enum { SCATTER_TILE_BLOCKS = 0 };
 
 #endif

@@ -119,6 +119,31 @@ contract_repeats(const struct launch *l, uint32_t axes, int64_t bytes, int64_t l
     return r;
 }
 
+// What differs between the points of R is gone through once for each point of the axes before the
+// one that is scattered along.
+static int64_t
+scatter_repeats(const struct kernel *k, uint32_t axes, int64_t l2)
+{
+    uint32_t axis = k->scatter.axis;
+    bool stays = footprint(k, axis) <= l2 / 2;
+    int64_t n = 1;
+    for (uint32_t a = 0; a < axis; a++)
+        n *= axes >> a & 1 || stays ? 1 : k->axis[a].extent;
+    return n;
+}
+
+// Bytes of the elements that updates read and write again, one way, where the cache has not kept
+// them.
+static int64_t
+updated_bytes(const struct kernel *k, const struct access *out, int64_t l2)
+{
+    uint32_t np = k->naxis - k->nred, axes = (1u << k->naxis) - 1;
+    int64_t places = product(k, (1u << np) - 1, k->scatter.axis) * dtype_size(out->dtype);
+    if (places <= l2 / 2)
+        return 0;
+    return product(k, axes & ~(1u << k->scatter.axis), 0) * dtype_size(out->dtype);
+}
+
 // Elements that one access moves, all repeats included.
 static int64_t
 access_elements(const struct launch *l, uint32_t axes, uint32_t stages, int64_t size, int64_t limit,
@@ -129,6 +154,8 @@ access_elements(const struct launch *l, uint32_t axes, uint32_t stages, int64_t 
     n = n < limit ? n : limit;
     if (k->cls == CLASS_CONTRACT)
         return n * contract_repeats(l, axes, n * size, t->l2);
+    if (k->cls == CLASS_SCATTER)
+        return n * scatter_repeats(k, axes, t->l2);
     int64_t again = k->cls == CLASS_COLUMN ? 1 : repeats(k, axes, t->l2);
     uint32_t reduce = ((1u << k->nred) - 1) << (k->naxis - k->nred);
     int64_t row = footprint(k, k->naxis - k->nred);
@@ -178,15 +205,22 @@ launch_traffic(struct launch *l, const struct target *t)
         if (*sum > cap && limit * size <= t->l2 / 2)
             *sum = cap;
     }
+    int64_t updates = 0; // bytes read of what a scatter writes
     for (uint32_t i = 0; i < k->store.n; i++) {
         const struct access *a = &k->access.at[k->store.at[i].access];
         l->buffer_bytes[a->buffer] += product(k, axes_of(k, a->stride), 0) * dtype_size(a->dtype);
+        if (k->cls != CLASS_SCATTER)
+            continue;
+        int64_t again = updated_bytes(k, a, t->l2);
+        l->buffer_bytes[a->buffer] += again;
+        updates += op_table[k->acc.at[0].op].combine ? again : 0;
     }
     for (uint32_t i = 0; i < k->buffers.n; i++) {
         const struct kernel_buffer *b = &k->buffers.at[i];
         *(b->role == BUF_OUT ? &l->bytes_written : &l->bytes_read) += l->buffer_bytes[i];
         l->elements += l->buffer_bytes[i] / dtype_size(b->dtype);
     }
+    l->bytes_read += updates;
     xfree(dep);
     xfree(stages);
     xfree(most);

@@ -168,6 +168,13 @@ domain_setter(const struct fuser *f, const struct group *gr)
     return NULL;
 }
 
+static bool
+scatters(const struct fuser *f, const struct group *gr)
+{
+    const struct hero *h = domain_setter(f, gr);
+    return h && h->kind == HERO_SCATTER;
+}
+
 // Whether b's loops, laid on a's, reduce over what a keeps apart: only as accumulators over all of
 // P, of a group that does nothing else.
 static bool
@@ -361,6 +368,10 @@ unify_groups(struct fuser *f, struct group *a, struct group *b, struct group *ou
 {
     struct pairing p;
     bool found = false, more = true;
+    if (scatters(f, a) || scatters(f, b)) { // all of its loops are its own
+        *reason = REASON_no_class;
+        return false;
+    }
     if (domain_setter(f, b)) { // its axes lead, those of extent 1 too
         *reason = REASON_no_class;
         if (domain_setter(f, a))

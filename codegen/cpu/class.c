@@ -5,7 +5,7 @@ static bool (*const emit_class[CLASS_COUNT])(struct emitter *e) = {
     [CLASS_POINTWISE] = cpu_pointwise, [CLASS_ROW] = cpu_row,
     [CLASS_COLUMN] = cpu_column,       [CLASS_SPLIT] = cpu_split,
     [CLASS_CONTRACT] = cpu_contract,   [CLASS_SCAN] = cpu_scan,
-    [CLASS_SORT] = cpu_sort,
+    [CLASS_SORT] = cpu_sort,           [CLASS_SCATTER] = cpu_scatter,
 };
 
 bool

@@ -171,6 +171,9 @@ find_dependences(struct emitter *e)
             uint16_t of = e->depends[a->value];
             if (k->cls == CLASS_CONTRACT && in->aux == k->contraction.acc) // has no value
                 of = e->depends[k->contraction.a] | e->depends[k->contraction.b];
+            if (k->cls == CLASS_SCATTER)
+                of |= e->depends[k->scatter.init] | e->depends[k->scatter.index] |
+                      (uint16_t)(1u << k->scatter.axis);
             m = a->scope == OVER_P   ? 0
                 : a->scope == OVER_R ? (uint16_t)(of & ~red)
                                      : of | red;

@@ -107,6 +107,7 @@ bool cpu_row(struct emitter *e);
 bool cpu_column(struct emitter *e);
 bool cpu_split(struct emitter *e);
 bool cpu_contract(struct emitter *e);
+bool cpu_scatter(struct emitter *e);
 bool cpu_scan(struct emitter *e);
 bool cpu_sort(struct emitter *e);
 

@@ -60,7 +60,8 @@ static uint8_t
 of_result(const struct kernel *k, const uint8_t *low, const struct inst *in)
 {
     const struct acc *acc = &k->acc.at[in->aux];
-    if (k->cls == CLASS_CONTRACT && in->aux == k->contraction.acc) // has no value
+    if (k->cls == CLASS_SCATTER ||
+        (k->cls == CLASS_CONTRACT && in->aux == k->contraction.acc)) // has no value
         return LOW_ANY;
     if (acc->op == OP_sum || acc->op == OP_prod)
         return least(low[acc->value], LOW_ZERO_IF_NAN);

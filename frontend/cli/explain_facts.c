@@ -265,6 +265,12 @@ scan_words(const struct schedule *s, struct str *out)
     str_printf(out, "rows along memory, vectors of %u", s->vec);
 }
 
+static void
+scatter_words(const struct schedule *s, struct str *out)
+{
+    str_printf(out, "updates in the order of the index, vectors of %u", s->vec);
+}
+
 void
 class_words(const struct launch *l, struct str *out)
 {
@@ -272,14 +278,15 @@ class_words(const struct launch *l, struct str *out)
         [CLASS_POINTWISE] = pointwise_words, [CLASS_ROW] = row_words,
         [CLASS_COLUMN] = column_words,       [CLASS_SPLIT] = split_words,
         [CLASS_CONTRACT] = contract_words,   [CLASS_SCAN] = scan_words,
-        [CLASS_SORT] = sort_words,
+        [CLASS_SORT] = sort_words,           [CLASS_SCATTER] = scatter_words,
     };
     const struct schedule *s = &l->sched;
     char text[64];
     str_printf(out, "%s: ", kernel_class_name[l->kernel.cls]);
     words[l->kernel.cls](s, out);
-    if (l->kernel.nstage > 1 && l->kernel.cls != CLASS_CONTRACT &&
-        l->kernel.cls != CLASS_SORT)
+    bool whole = l->kernel.cls == CLASS_CONTRACT || l->kernel.cls == CLASS_SORT ||
+                 l->kernel.cls == CLASS_SCATTER;
+    if (l->kernel.nstage > 1 && !whole)
         str_printf(out, ", in %u stages", l->kernel.nstage);
     if (s->overlap)
         str_printf(out, ", %d rows at once", __builtin_popcount(s->overlap));

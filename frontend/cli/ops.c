@@ -10,6 +10,7 @@ static const char *const kind_words[] = {
     [OPK_ELEM] = "elementwise: operands are broadcast", [OPK_REDUCE] = "reductions",
     [OPK_SCAN] = "scans: running reductions",
     [OPK_VIEW] = "views: move elements",                [OPK_INDEX] = "indices",
+    [OPK_SCATTER] = "scattering: updates at positions given by an index",
     [OPK_ORDER] = "order: the elements along an axis",  [OPK_CONTRACT] = "contraction",
     [OPK_COMPOSITE] = "composites of other ops",
 };
@@ -32,6 +33,7 @@ static const char *const own_words[] = {
     [OPK_SCAN] = "as its words say; small types accumulate in wider ones",
     [OPK_VIEW] = "any, kept",
     [OPK_INDEX] = "any, kept; indices are integers",
+    [OPK_SCATTER] = "any, that of a; indices are integers",
     [OPK_ORDER] = "any, kept; positions are i64",
     [OPK_CONTRACT] = "numbers, promoted",
     [OPK_COMPOSITE] = "floats; integers and bool become floats",

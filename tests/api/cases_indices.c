@@ -136,6 +136,39 @@ of_one_hot(fc_context *ctx)
     EXPECT(ctx, fc_cast(count, FC_F32), 1, 1, 0, 1);
 }
 
+static void
+of_scatters(fc_context *ctx)
+{
+    static const int64_t twice[4] = {1, -1, 1, 4}, bad[4] = {-5, 5, -6, INT64_MIN}, flat[4] = {0, 2,
+                                                                                           2, 1};
+    static const float ten[4] = {10, 20, 30, 40};
+    fc_tensor v = the_five(ctx), u = fc_from_host(ctx, FC_F32, ten, FC_SHAPE(4));
+    fc_tensor i = fc_from_host(ctx, FC_I64, twice, FC_SHAPE(4));
+    EXPECT(ctx, fc_scatter(v, i, u, 0), 1, 30, 3, 4, 40); // of several the last stays
+    EXPECT(ctx, fc_scatter_add(v, i, u, 0), 1, 42, 3, 4, 65);
+    EXPECT(ctx, fc_scatter_max(v, i, u, -1), 1, 30, 3, 4, 40);
+    EXPECT(ctx, fc_scatter_min(v, i, fc_neg(u), 0), 1, -30, 3, 4, -40);
+    EXPECT(ctx, fc_scatter_along_add(v, i, u, 0), 1, 42, 3, 4, 65);
+    EXPECT(ctx, fc_scatter_add(v, i, fc_ones(ctx, FC_F32, FC_SCALAR_SHAPE), 0), 1, 4, 3, 4, 7);
+    EXPECT(ctx, fc_scatter(v, fc_full(ctx, FC_I64, -2, FC_SCALAR_SHAPE),
+                           fc_full(ctx, FC_F32, 9, FC_SCALAR_SHAPE), 0), 1, 2, 3, 9, 5);
+    EXPECT(ctx, fc_scatter_add(v, fc_zeros(ctx, FC_I64, FC_SHAPE(0)),
+                               fc_zeros(ctx, FC_F32, FC_SHAPE(0)), 0), 1, 2, 3, 4, 5);
+    fc_tensor m = fc_iota(ctx, FC_SHAPE(2, 3), 1);
+    fc_tensor j = fc_from_host(ctx, FC_I64, flat, FC_SHAPE(2, 2));
+    fc_tensor w = fc_cast(fc_reshape(u, FC_SHAPE(2, 2)), FC_I64);
+    EXPECT(ctx, fc_cast(fc_scatter_along(m, j, w, 1), FC_F32), 10, 1, 20, 0, 40, 30);
+    EXPECT(ctx, fc_cast(fc_scatter_along_max(m, j, w, 1), FC_F32), 10, 1, 20, 0, 40, 30);
+    EXPECT(ctx, fc_cast(fc_scatter_along_min(m, j, w, 1), FC_F32), 0, 1, 2, 0, 1, 2);
+    fc_tensor bytes = fc_full(ctx, FC_U8, 250, FC_SHAPE(5)); // wraps at its dtype
+    EXPECT(ctx, fc_cast(fc_scatter_add(bytes, i, fc_full(ctx, FC_U8, 5, FC_SHAPE(4)), 0), FC_F32),
+           250, 4, 250, 250, 4);
+    TELLS(fc_scatter(v, fc_from_host(ctx, FC_I64, bad, FC_SHAPE(4)), u, 0), "scatter", 10, 2, 3, 4,
+          5);
+    TELLS(fc_scatter_add(fc_add_scalar(v, 1), fc_from_host(ctx, FC_I64, bad, FC_SHAPE(4)), u, 0),
+          "scatter_add", 12, 3, 4, 5, 6);
+}
+
 // x[1:] = x[:-1] and the like: what is read is the tensor before.
 static void
 of_updates_that_overlap(fc_context *ctx)
@@ -155,6 +188,10 @@ of_updates_that_overlap(fc_context *ctx)
         v = fc_slice_update(v, part, start_of(ctx, 0, column));
     }
     EXPECT(ctx, v, 0, 3, 5, 0);
+    // An update's own operands may be the tensor that it writes to.
+    fc_tensor z = fc_mul_scalar(the_five(ctx), 2), to = fc_iota(ctx, FC_SHAPE(5), 0);
+    EXPECT(ctx, fc_scatter(z, fc_flip(to, FC_ALL), z, 0), 10, 8, 6, 4, 2);
+    EXPECT(ctx, fc_scatter_add(z, fc_zeros(ctx, FC_I64, FC_SHAPE(5)), z, 0), 32, 4, 6, 8, 10);
 }
 
 static void
@@ -171,6 +208,16 @@ of_mistakes(fc_context *ctx)
     EXPECT_ERROR(ctx, FC_INVALID, "slice_update", "[3] in [2,3]", "number of axes");
     fc_slice_update(x, fc_ones(ctx, FC_F64, FC_SHAPE(1, 1)), s);
     EXPECT_ERROR(ctx, FC_INVALID, "slice_update", "f32 has no room for values of f64");
+    fc_scatter(x, s, fc_ones(ctx, FC_F32, FC_SHAPE(2, 2)), 0);
+    EXPECT_ERROR(ctx, FC_INVALID, "scatter", "[2,2] do not broadcast to [2,3]");
+    fc_scatter_add(x, fc_cast(s, FC_U64), x, 0);
+    EXPECT_ERROR(ctx, FC_INVALID, "scatter_add", "dtype u64", "cast it to i64");
+    fc_scatter_max(x, s, x, 2);
+    EXPECT_ERROR(ctx, FC_INVALID, "scatter_max", "axis 2 is out of range for shape [2,3]");
+    fc_scatter_along(x, s, x, 1);
+    EXPECT_ERROR(ctx, FC_INVALID, "scatter_along", "[2,3] and [2] have different ranks");
+    fc_scatter(fc_cast(x, FC_I32), s, x, 0);
+    EXPECT_ERROR(ctx, FC_INVALID, "scatter", "i32 has no room for values of f32");
     fc_one_hot(x, 3, FC_F32);
     EXPECT_ERROR(ctx, FC_INVALID, "one_hot", "dtype f32", "cast it to i64");
     fc_one_hot(s, -1, FC_F32);
@@ -207,6 +254,10 @@ Test(cases_indices, of_windows_that_start_at_data)
 Test(cases_indices, one_hot_rows)
 {
     in_both_modes(of_one_hot);
+}
+Test(cases_indices, of_scatters)
+{
+    in_both_modes(of_scatters);
 }
 Test(cases_indices, updates_that_overlap_what_they_read)
 {

@@ -241,11 +241,75 @@ def one_hot(c):
     c.check("one_hot", [i], [C.c_int(classes), C.c_int(c.lib.dtype[dtype])], right, dtype, False)
 
 
+def reference(combine, x, dtype, places, updates):
+    """x with updates joined in order; places: flat positions in x, -1: dropped."""
+    out = np.array(x, "f4" if dtype in ("f16", "bf16") and combine == "add" else x.dtype)
+    flat = out.reshape(-1)
+    for at, u in zip(places, updates.astype(out.dtype)):
+        if at < 0:
+            continue
+        if not combine:
+            flat[at] = u
+        elif combine == "add":
+            flat[at] = flat[at] | u if dtype == "bool" else flat[at] + u
+        else:
+            a, b = flat[at], u
+            f = np.maximum if combine == "max" else np.minimum
+            if a == b == 0 and out.dtype.kind == "f":  # +0 is larger than -0
+                negative = np.signbit(a) & np.signbit(b) if combine == "max" else (
+                    np.signbit(a) | np.signbit(b))
+                flat[at] = -0.0 if negative else 0.0
+            else:
+                flat[at] = f(a, b)
+    if dtype == "bf16" and combine == "add":
+        return bf16(out)
+    return out.astype(x.dtype)
+
+
+def scatter(c):
+    rng = c.rng
+    dtype = DTYPES[rng.integers(0, len(DTYPES))]
+    combine = ["", "add", "max", "min"][rng.integers(0, 4)]
+    along = rng.random() < 0.4
+    shape = shape_of(rng, int(rng.integers(1, 4)))
+    axis = int(rng.integers(0, len(shape)))
+    n = shape[axis]
+    if along:
+        window = list(shape)
+        window[axis] = int(rng.choice([0, 1, 2, 5, 20], p=[.05, .2, .25, .25, .25]))
+        index = draw_index(rng, tuple(window), n, True)
+    else:
+        index = draw_index(rng, shape_of(rng, int(rng.integers(0, 3))), n, True)
+        window = list(shape[:axis]) + list(index.array.shape) + list(shape[axis + 1:])
+    given = [m if rng.random() < 0.85 else 1 for m in window]
+    given = given[int(rng.integers(0, len(given) + 1)):] if rng.random() < 0.2 else given
+    x, u = draw(rng, dtype, shape), draw(rng, dtype, tuple(given))
+    i = index.array.astype("i8")
+    wrapped = np.where(i < 0, i + n, i)
+    wrapped = np.where((wrapped >= 0) & (wrapped < n), wrapped, -1)
+    if not along:
+        wrapped = wrapped.reshape((1,) * axis + i.shape + (1,) * (len(shape) - axis - 1))
+    wrapped = np.broadcast_to(wrapped, window)
+    place = [np.arange(m).reshape([-1 if e == d else 1 for e in range(len(window))])
+             for d, m in enumerate(window)]
+    wide = 1 if along else i.ndim
+    flat = np.zeros(window, "i8")
+    for d, m in enumerate(shape):
+        flat = flat * m + (wrapped if d == axis else place[d if d < axis else d + wide - 1])
+    flat = np.where(wrapped < 0, -1, flat).reshape(-1)
+    values = np.broadcast_to(u.array, window).reshape(-1)
+    around = "neg" if dtype in ("f32", "i32", "f64") and rng.random() < 0.3 else None
+    right = reference(combine, -x.array if around else x.array, dtype, flat, values)
+    name = "scatter" + ("_along" if along else "") + ("_" + combine if combine else "")
+    c.check(name, [x, index, u], [C.c_int(axis)], right, dtype,
+            bool((flat < 0).any()) and right.size > 0, around)
+
+
 def main():
     lib = Library(sys.argv[1])
     cases = int(sys.argv[2]) if len(sys.argv) > 2 else 400
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else 1
-    kinds = [dynamic_slice, slice_update, one_hot]
+    kinds = [dynamic_slice, scatter, slice_update, scatter, one_hot, scatter]
     c = Checker(lib, None)
     for i in range(cases):
         c.rng = np.random.default_rng([seed, i])

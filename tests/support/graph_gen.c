@@ -214,9 +214,13 @@ step_index(struct gen *s)
     if (!sh.rank)
         return (ref){0};
     int64_t axis = rng_below(&s->r, sh.rank), n = sh.dim[axis].v;
-    uint32_t kind = rng_below(&s->r, 3);
+    static const uint16_t scatters[] = {OP_scatter, OP_scatter_add, OP_scatter_max,
+                                        OP_scatter_min};
+    uint32_t kind = rng_below(&s->r, 5);
     if (kind == 0)
         return build(s, OP_take, (ref[]){x, positions(s, n)}, 2, &axis, 1);
+    if (kind > 2)
+        return build(s, scatters[rng_below(&s->r, 4)], (ref[]){x, positions(s, n), y}, 3, &axis, 1);
     int64_t sizes[MAX_RANK + 1] = {sh.rank}, pad[2 * MAX_RANK + 3] = {0};
     for (uint32_t i = 0; i < sh.rank; i++)
         sizes[1 + i] = sh.dim[i].v - (i == axis && n > 1);

@@ -52,12 +52,27 @@ interpret_plan(const struct plan *p, void *const *in, void *const *out, struct d
 // Small work stays on the caller's thread. Where a test asks for several, it is cut as finely as
 // the class allows, so that what lies at the seams between threads is run at small sizes too.
 static void
+divide_scatter(const struct kernel *k, struct schedule *s)
+{
+    uint32_t np = k->naxis - k->nred, axis = k->scatter.axis;
+    int64_t inner = axis + 1 < np ? k->axis[axis + 1].extent : 1, places = k->axis[axis].extent;
+    int64_t blocks = places < 3 ? places : 3;
+    s->chunk = s->vec;
+    s->tile[0] = (uint16_t)blocks;
+    s->units = blocks * ((inner + s->chunk - 1) / s->chunk);
+    for (uint32_t a = 0; a < axis; a++)
+        s->units *= k->axis[a].extent;
+}
+
+static void
 divide_work(struct plan *p)
 {
     for (uint32_t i = 0; i < p->launch.n; i++) {
         const struct kernel *k = &p->launch.at[i].kernel;
         struct schedule *s = &p->launch.at[i].sched;
         s->grain = 1;
+        if (s->cls == CLASS_SCATTER)
+            divide_scatter(k, s);
         if (s->cls != CLASS_POINTWISE || s->transpose || !k->naxis)
             continue;
         int64_t e = k->axis[k->naxis - 1].extent;
