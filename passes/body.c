@@ -401,6 +401,8 @@ emit_view(struct body *b, ref r, uint32_t map)
     struct imap m;
     if (view_map(g, r, 0, &b->maps.at[map], b->gr, &m, &b->r))
         return body_demand(b, n->in[0], body_map(b, &m));
+    if (b->r.refine_axis && !group_may_split(b->f, b->gr, b->r.refine_axis - 1u))
+        b->r.refine_axis = 0; // what would split it is stored
     if (!b->r.refine_axis && reads_as_stored(b, r)) {
         uint32_t hero = b->f->hero_of[n->in[0].i];
         return emit_load(b, r, n->in[0], hero && !is_own(b, hero) ? hero : 0, &b->maps.at[map]);
@@ -730,10 +732,20 @@ body_build(struct fuser *f, struct group *gr, struct kernel *k)
     return b.r;
 }
 
+bool
+group_may_split(const struct fuser *f, const struct group *gr, uint32_t axis)
+{
+    for (uint32_t i = 0; i < gr->hero.n; i++)
+        if (hero_sets_domain(f->hero.at[gr->hero.at[i]].kind))
+            return axis + 2 < gr->naxes;
+    return true;
+}
+
 void
 group_split_axis(struct fuser *f, struct group *gr, uint32_t axis, int64_t inner)
 {
     CHECK(gr->naxes < AXIS_DYNAMIC, "too many axes");
+    CHECK(group_may_split(f, gr, axis), "a class has one loop for axis %u", axis);
     for (uint32_t a = gr->naxes; a > axis + 1; a--)
         gr->axis[a] = gr->axis[a - 1];
     gr->naxes++;

@@ -112,6 +112,9 @@ struct body_result body_build(struct fuser *f, struct group *gr, struct kernel *
 // The same with axes split on demand until it succeeds or fails for good.
 struct body_result body_build_refined(struct fuser *f, struct group *gr, struct kernel *k);
 void group_split_axis(struct fuser *f, struct group *gr, uint32_t axis, int64_t inner);
+// Whether an axis may be split. A class that sets the domain has one loop for each of the last two
+// axes: n and k of a contraction, j and the line of an order.
+bool group_may_split(const struct fuser *f, const struct group *gr, uint32_t axis);
 
 // imap.c: composing maps with views. view_map: the operand's map for the i-th operand of a view;
 // false: not affine, or axes must be split (r says which).

@@ -65,9 +65,9 @@ pair_axes(struct fuser *f, struct group *a, struct group *b, uint32_t x, uint32_
     }
     if (a->naxes + 1 >= AXIS_DYNAMIC || b->naxes + 1 >= AXIS_DYNAMIC)
         return STEP_NO;
-    if (ea > eb && ea % eb == 0)
+    if (ea > eb && ea % eb == 0 && group_may_split(f, a, x))
         group_split_axis(f, a, x, eb);
-    else if (eb > ea && eb % ea == 0)
+    else if (eb > ea && eb % ea == 0 && group_may_split(f, b, y))
         group_split_axis(f, b, y, ea);
     else
         return STEP_NO;

@@ -2,6 +2,7 @@
 // sizes that overflow, memory that ends at a page's border, one value asked for twice.
 #include "api.h"
 
+#include <math.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -298,4 +299,105 @@ one_row_or_column(fc_context *ctx)
 Test(cases_shapes, products_with_one_row_or_column)
 {
     in_both_modes(one_row_or_column);
+}
+
+// Heads joined to one axis: dims [heads, rows, width], of which no stride makes [rows, heads *
+// width]. A product, or a sort, has one loop for each of its last two axes: neither an operand nor
+// what is added to the result, nor who reads it, may split them.
+enum { HEADS = 2, ROWS = 3, WIDTH = 4, COLUMNS = HEADS * WIDTH };
+struct heads {
+    float split[HEADS][ROWS][WIDTH], joined[ROWS][COLUMNS], dense[ROWS][COLUMNS];
+    fc_tensor x, y; // the joined, dense
+};
+
+static struct heads
+make_heads(fc_context *ctx)
+{
+    struct heads h;
+    for (int i = 0; i < ROWS * COLUMNS; i++) {
+        int row = i / COLUMNS, k = i % COLUMNS;
+        h.joined[row][k] = h.split[k / WIDTH][row][k % WIDTH] = (float)(i * 7 % 11 - 5);
+        h.dense[row][k] = (float)(i * 5 % 13 - 6);
+    }
+    h.x = fc_from_host(ctx, FC_F32, h.split, FC_SHAPE(HEADS, ROWS, WIDTH));
+    h.x = fc_reshape(fc_permute(h.x, FC_LIST(1, 0, 2)), FC_SHAPE(ROWS, COLUMNS));
+    h.y = fc_from_host(ctx, FC_F32, h.dense, FC_SHAPE(ROWS, COLUMNS));
+    return h;
+}
+
+static void
+products_over_heads(fc_context *ctx)
+{
+    struct heads h = make_heads(ctx);
+    float right[3][ROWS * ROWS] = {0};
+    for (int i = 0; i < ROWS * ROWS; i++)
+        for (int k = 0; k < COLUMNS; k++) {
+            int row = i / ROWS, column = i % ROWS;
+            right[0][i] += h.joined[row][k] * h.dense[column][k];
+            right[1][i] += h.dense[row][k] * h.joined[column][k];
+            right[2][i] += h.joined[row][k] * fabsf(h.joined[column][k]);
+        }
+    expect_floats(ctx, fc_matmul(h.x, fc_transpose(h.y, 0, 1)), right[0], ROWS * ROWS);
+    expect_floats(ctx, fc_matmul(h.y, fc_transpose(h.x, 0, 1)), right[1], ROWS * ROWS);
+    expect_floats(ctx, fc_matmul(h.x, fc_transpose(fc_abs(h.x), 0, 1)), right[2], ROWS * ROWS);
+}
+Test(cases_shapes, products_over_joined_heads)
+{
+    in_both_modes(products_over_heads);
+}
+
+static void
+products_to_heads(fc_context *ctx)
+{
+    struct heads h = make_heads(ctx);
+    float w[ROWS][ROWS], bias[COLUMNS], turned[COLUMNS], right[5][ROWS * COLUMNS] = {0};
+    for (int i = 0; i < ROWS * ROWS; i++)
+        w[i / ROWS][i % ROWS] = (float)(i * 3 % 7 - 3);
+    for (int i = 0; i < COLUMNS; i++)
+        turned[i % WIDTH * HEADS + i / WIDTH] = bias[i] = (float)(i * i);
+    for (int i = 0; i < ROWS * COLUMNS; i++) {
+        int row = i / COLUMNS, column = i % COLUMNS;
+        int split = (column / WIDTH * ROWS + row) * WIDTH + column % WIDTH;
+        for (int k = 0; k < ROWS; k++) {
+            right[0][i] += w[row][k] * h.joined[k][column];
+            right[1][i] += w[row][k] * fabsf(h.joined[k][column]);
+            right[2][i] += w[row][k] * fabsf(h.dense[k][column]);
+        }
+        right[3][i] = right[2][i] + bias[column];
+        right[4][split] = right[2][i] + bias[column];
+    }
+    fc_tensor a = fc_from_host(ctx, FC_F32, w, FC_SHAPE(ROWS, ROWS));
+    fc_tensor b = fc_from_host(ctx, FC_F32, turned, FC_SHAPE(WIDTH, HEADS));
+    b = fc_permute(b, FC_LIST(1, 0));
+    expect_floats(ctx, fc_matmul(a, h.x), right[0], ROWS * COLUMNS);
+    expect_floats(ctx, fc_matmul(a, fc_abs(h.x)), right[1], ROWS * COLUMNS);
+    fc_tensor biased = fc_add(fc_matmul(a, fc_abs(h.y)), fc_reshape(b, FC_SHAPE(COLUMNS)));
+    expect_floats(ctx, biased, right[3], ROWS * COLUMNS);
+    fc_tensor apart = fc_reshape(fc_matmul(a, fc_abs(h.y)), FC_SHAPE(ROWS, HEADS, WIDTH));
+    apart = fc_add(fc_permute(apart, FC_LIST(1, 0, 2)), fc_unsqueeze(b, 1));
+    expect_floats(ctx, apart, right[4], ROWS * COLUMNS);
+}
+Test(cases_shapes, products_to_joined_heads)
+{
+    in_both_modes(products_to_heads);
+}
+
+static void
+sorted_heads(fc_context *ctx)
+{
+    struct heads h = make_heads(ctx);
+    float right[ROWS][COLUMNS];
+    for (int row = 0; row < ROWS; row++)
+        for (int n = 0; n < COLUMNS; n++) { // insertion sort
+            float x = h.joined[row][n] + h.dense[row][n];
+            int at = n;
+            for (; at && right[row][at - 1] > x; at--)
+                right[row][at] = right[row][at - 1];
+            right[row][at] = x;
+        }
+    expect_floats(ctx, fc_sort(fc_add(h.x, h.y), 1, false), right[0], ROWS * COLUMNS);
+}
+Test(cases_shapes, sort_of_joined_heads)
+{
+    in_both_modes(sorted_heads);
 }
