@@ -1,4 +1,4 @@
-// black_scholes.c: prices of options and their greeks, five results of one kernel
+// black_scholes.c: prices of options and their greeks: five results of one kernel
 //
 // Some fifty ops on each option. All results are asked for at once, by fc_eval: read one by one
 // they would be computed one by one.

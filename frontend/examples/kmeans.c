@@ -1,4 +1,4 @@
-// kmeans.c: k-means: distances by broadcasting, nearest centres by argmin, sums by one-hot labels
+// kmeans.c: k-means: distances by broadcasting, argmin, sums by one-hot labels
 //
 // A step stands between fc_scope_begin and fc_scope_end; the centres live on by fc_keep.
 #include "example.h"
@@ -27,15 +27,14 @@ main(int argc, char **argv)
     fc_context *ctx = example_begin(argc, argv);
     fc_tensor points = make_points(ctx);
     fc_tensor centres = fc_slice_axis(points, 0, 0, K, 1); // the first points: [K, 2]
-    fc_tensor labels = fc_iota(ctx, FC_SHAPE(K), 0);
 
     for (int step = 1; step <= STEPS; step++) {
         fc_scope_begin(ctx);
         fc_tensor off = fc_sub(fc_unsqueeze(points, 1), centres);        // [N, K, 2]
         fc_tensor distances = fc_sum(fc_square(off), FC_LIST(2), false); // [N, K]
-        fc_tensor nearest = fc_argmin(distances, FC_LIST(1), true);      // [N, 1]
+        fc_tensor nearest = fc_argmin(distances, FC_LIST(1), false);     // [N]
         fc_tensor inertia = fc_sum(fc_min_reduce(distances, FC_LIST(1), false), FC_ALL, false);
-        fc_tensor one_hot = fc_cast(fc_eq(nearest, labels), FC_F64); // [N, K]
+        fc_tensor one_hot = fc_one_hot(nearest, K, FC_F64); // [N, K]
         fc_tensor counts = fc_sum(one_hot, FC_LIST(0), false);
         fc_tensor sums = fc_matmul(fc_transpose(one_hot, 0, 1), points);
         centres = fc_keep(fc_div(sums, fc_unsqueeze(counts, 1)));

@@ -1,4 +1,4 @@
-// life.c: Conway's Game of Life on a torus of u8: neighbours are views, a generation is one kernel
+// life.c: Conway's Game of Life on a torus of u8: neighbours are views
 //
 // Each generation is evaluated on its own: the same graph again and again, which is compiled once.
 #include "example.h"

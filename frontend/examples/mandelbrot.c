@@ -1,6 +1,6 @@
-// mandelbrot.c: points that stay near 0 under z^2 + c: 60 iterations are one graph and one kernel
+// mandelbrot.c: points that stay near 0 under z^2 + c: 60 iterations, one graph
 //
-// It reads nothing but constants and writes the counts; z never leaves the registers.
+// One kernel that reads nothing but constants; z never leaves the registers.
 #include "example.h"
 
 enum { ROWS = 24, COLUMNS = 72, ITERATIONS = 60 };

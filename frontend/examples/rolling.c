@@ -1,4 +1,4 @@
-// rolling.c: moving average and deviation: windows are a view of memory whose rows overlap
+// rolling.c: moving average and deviation: windows are a view that overlaps itself
 //
 // fc_borrow with strides {1, 1} over the caller's array: nothing is copied.
 #include "example.h"
