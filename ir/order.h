@@ -35,7 +35,7 @@ struct order_call {
     int64_t value_line, value_element;
     int64_t *index;
     int64_t index_line, index_element;
-    char *work; // order_work_bytes(n, dtype, index), 64-byte aligned
+    char *work; // order_work_bytes(n, k, dtype, index), 64-byte aligned
     int64_t lines, n, k;
     int64_t dtype, descending;
 };
@@ -57,12 +57,58 @@ order_record(int64_t n, uint8_t dtype, bool index)
     return bits <= 32 && n <= (int64_t)1 << 32 ? ORDER_U64 : ORDER_PAIR;
 }
 
-// Two arrays of records, between which a sort goes to and fro, and a bit an element.
+// Vectors of a tile in which short lines are sorted side by side: 16 times a power of two.
 static inline int64_t
-order_work_bytes(int64_t n, uint8_t dtype, bool index)
+order_abreast_rows(int64_t n)
 {
-    int64_t records = round_up(n << (2 + order_record(n, dtype, index)), 64);
-    return 2 * records + round_up(n / 8 + 1, 64);
+    int64_t rows = 16;
+    while (rows < n)
+        rows *= 2;
+    return rows;
+}
+
+enum { ORDER_ABREAST = 2048 }; // elements, at most
+static inline bool
+order_fits_abreast(int64_t n, uint8_t dtype, bool index)
+{
+    return n <= ORDER_ABREAST && order_record(n, dtype, index) != ORDER_PAIR;
+}
+
+// Of much longer lines the k best are picked out on the way, among so many records at a time.
+static inline bool
+order_picks(int64_t n, int64_t k)
+{
+    return k <= n / 8;
+}
+static inline int64_t
+order_pick_records(int64_t k)
+{
+    return 4 * k + 64;
+}
+static inline enum order_record
+order_pick_record(int64_t n, uint8_t dtype)
+{
+    return order_record(n, dtype, true) == ORDER_PAIR ? ORDER_PAIR : ORDER_U64;
+}
+
+// Bytes of each of the two arrays of records that order_call.work begins with.
+static inline int64_t
+order_records_bytes(int64_t n, int64_t k, uint8_t dtype, bool index)
+{
+    if (order_picks(n, k))
+        return round_up(order_pick_records(k) << (2 + order_pick_record(n, dtype)), 64);
+    return round_up(n << (2 + order_record(n, dtype, index)), 64);
+}
+
+// Behind them: the k positions, or a bit for each element. Short lines are sorted side by side, in
+// a vector of 64 bytes an element, between lines and a tile.
+static inline int64_t
+order_work_bytes(int64_t n, int64_t k, uint8_t dtype, bool index)
+{
+    int64_t rest = order_picks(n, k) ? 8 * k : n / 8 + 1;
+    int64_t bytes = 2 * order_records_bytes(n, k, dtype, index) + round_up(rest, 64);
+    bool abreast = !order_picks(n, k) && order_fits_abreast(n, dtype, index);
+    return abreast ? max64(bytes, 2 * 64 * order_abreast_rows(n)) : bytes;
 }
 
 #endif

@@ -2,7 +2,8 @@
 //
 // The class takes any prologue over P and the line and any epilogue over P. Both run with vectors
 // along the line or, where the elements of neighbouring lines lie beside each other in memory,
-// across the lines of a block (schedule.transpose), so that whole cache lines are used.
+// across the lines of a block (schedule.transpose), so that whole cache lines are used. Lines too
+// long for that to stay in the caches are read one by one.
 #include "passes/schedule_sort.h"
 
 #include "ir/order.h"
@@ -10,8 +11,8 @@
 #include "passes/schedule.h"
 
 enum {
-    BLOCK = 16,           // lines side by side: a vector
-    BLOCK_ELEMENTS = 4096 // of several short lines a unit
+    BLOCK = 16,         // lines side by side: a vector
+    MAX_BLOCK = 4 << 20 // bytes of such lines, as they come and in order
 };
 
 static const struct inst *
@@ -45,10 +46,12 @@ is_operand(const struct kernel *k, uint32_t inst)
 }
 
 const struct store *
-sort_store(const struct kernel *k, enum sort_result kind)
+sort_store(const struct kernel *k, const struct schedule *s, enum sort_result kind)
 {
     const struct store *only = NULL;
     uint32_t results = 0, stores = 0;
+    if (s->transpose)
+        return NULL;
     for (uint32_t i = 1; i < k->inst.n; i++) {
         const struct inst *in = &k->inst.at[i];
         if (in->op != OP_result || kind_of(k, in->aux) != kind)
@@ -85,10 +88,10 @@ sort_scratch(const struct kernel *k, const struct schedule *s)
     if (!(s->pack & SORT_FROM_MEMORY))
         x.from = place(&x.bytes, s, n, dtype_size(dtype));
     for (int kind = 0; kind < SORT_RESULTS; kind++)
-        if (sort_wants(k, kind) && !sort_store(k, kind))
+        if (sort_wants(k, kind) && !sort_store(k, s, kind))
             x.result[kind] = place(&x.bytes, s, j, kind == SORT_VALUES ? dtype_size(dtype) : 8);
     x.work = x.bytes;
-    x.bytes += order_work_bytes(n, dtype, sort_wants(k, SORT_POSITIONS));
+    x.bytes += order_work_bytes(n, j, dtype, sort_wants(k, SORT_POSITIONS));
     return x;
 }
 
@@ -114,28 +117,43 @@ stores_all(const struct kernel *k)
     return true;
 }
 
+// Lines are taken across where they lie so and a block of them is not too large.
+static bool
+runs_across(const struct kernel *k, int64_t beside)
+{
+    int64_t n = k->axis[k->naxis - 1].extent, element = 0;
+    for (uint32_t i = 0; i < k->acc.n; i++)
+        element += dtype_size(k->acc.at[i].dtype) + (op_gives_position(k->acc.at[i].op) ? 8 : 0);
+    return beside >= BLOCK && n <= MAX_BLOCK / BLOCK / element &&
+           bytes_along(k, (uint32_t)sort_block_axis(k)) >
+               bytes_along(k, k->naxis - 1u) + bytes_along(k, k->naxis - 2u);
+}
+
+// Short lines are sorted side by side, if there are enough of them for all threads.
+static int64_t
+lines_of_block(const struct kernel *k, const struct target *t, int64_t lines)
+{
+    int64_t n = k->axis[k->naxis - 1].extent, each = ceil_div(lines, t->units ? t->units : 1);
+    return n > ORDER_ABREAST ? 1 : min64(BLOCK, each);
+}
+
 bool
 schedule_sort(const struct kernel *k, const struct target *t, struct schedule *s, uint8_t *why)
 {
-    (void)t;
     *why = REASON_no_class;
     if (k->cls != CLASS_SORT || k->nred != 1 || k->naxis < 2 || k->nstage > 2 || !k->acc.n ||
         !stores_all(k))
         return false;
-    int64_t block = sort_block_axis(k), beside = block >= 0 ? k->axis[block].extent : 1;
-    int64_t n = k->axis[k->naxis - 1].extent, lines = kernel_points(k, AXIS_P);
-    lines /= k->axis[k->naxis - 2].extent ? k->axis[k->naxis - 2].extent : 1;
+    int64_t block = sort_block_axis(k), beside = block >= 0 ? k->axis[block].extent : 1, lines = 1;
+    for (uint32_t a = 0; a + 2 < k->naxis; a++)
+        lines *= k->axis[a].extent;
     *s = (struct schedule){.cls = CLASS_SORT, .vec = 16, .grain = 1};
-    s->transpose = beside >= BLOCK && bytes_along(k, (uint32_t)block) >
-                                          bytes_along(k, k->naxis - 1u) +
-                                              bytes_along(k, k->naxis - 2u);
-    int64_t many = BLOCK_ELEMENTS / (n ? n : 1);
-    many = s->transpose || many > BLOCK ? BLOCK : many;
-    s->tile[0] = (uint16_t)(many < 1 ? 1 : many < beside ? many : beside);
+    s->transpose = runs_across(k, beside);
+    s->tile[0] = (uint16_t)(s->transpose ? BLOCK : min64(beside, lines_of_block(k, t, lines)));
     const struct inst *v = ordered_value(k);
-    if (v->op == OP_load && !v->a && !v->b && !v->c)
+    if (!s->transpose && v->op == OP_load && !v->a && !v->b && !v->c)
         s->pack = SORT_FROM_MEMORY;
-    s->units = lines / beside * ((beside + s->tile[0] - 1) / s->tile[0]);
+    s->units = lines / beside * ceil_div(beside, s->tile[0]);
     s->scratch_bytes = sort_scratch(k, s).bytes;
     return true;
 }

@@ -2,7 +2,9 @@
 //
 // A task unit is a block of tile[0] lines that lie beside each other along the last batch axis (at
 // the end of it fewer). A line that is a load and nothing else is read where it lies, and a result
-// that one store asks for is written where it belongs; all else goes through scratch memory.
+// that one store asks for is written where it belongs. All else goes through scratch memory: what
+// is computed, and what runs across lines in memory (`transpose`), as lines read one by one would
+// fetch each cache line again for every one of them.
 #ifndef FUSEC_PASSES_SCHEDULE_SORT_H
 #define FUSEC_PASSES_SCHEDULE_SORT_H
 
@@ -29,7 +31,8 @@ struct sort_scratch {
 
 bool sort_wants(const struct kernel *k, enum sort_result kind); // some result is of this kind
 // The store that a kind of result goes to directly, or NULL.
-const struct store *sort_store(const struct kernel *k, enum sort_result kind);
+const struct store *sort_store(const struct kernel *k, const struct schedule *s,
+                               enum sort_result kind);
 struct sort_scratch sort_scratch(const struct kernel *k, const struct schedule *s);
 
 static inline int64_t

@@ -6,13 +6,13 @@
 
 // Keys of n elements, `step` apart. Floats: a NaN becomes one and the same; with `zeros` both zeros
 // become +0, else -0 comes just before it, and whether there is one is returned.
-static bool
-ELEMENT_NAME(keys)(const ELEMENT *from, int64_t step, int64_t n, const struct coding *c, bool zeros,
-                   KEY *to)
+static inline bool
+ELEMENT_NAME(keys_apart)(const ELEMENT *restrict from, int64_t step, int64_t n,
+                         const struct coding *c, bool zeros, KEY *restrict to)
 {
     const ELEMENT sign = (ELEMENT)c->sign, inf = (ELEMENT)c->inf, nan = (ELEMENT)c->nan;
     const ELEMENT turn = (ELEMENT)c->turn;
-    ELEMENT negative_zero = 0;
+    ELEMENT least = 1; // of how the bits differ from those of -0
     if (c->is_bool) {
         for (int64_t i = 0; i < n; i++)
             to[i] = (ELEMENT)((from[i * step] != 0) ^ turn);
@@ -26,17 +26,28 @@ ELEMENT_NAME(keys)(const ELEMENT *from, int64_t step, int64_t n, const struct co
     for (int64_t i = 0; i < n; i++) {
         ELEMENT x = from[i * step], size = (ELEMENT)(x & (ELEMENT)~sign);
         x = size > inf ? nan : x;
-        negative_zero |= (ELEMENT)(x == sign);
-        x = zeros && !size ? 0 : x;
+        ELEMENT apart = (ELEMENT)(x ^ sign);
+        least = apart < least ? apart : least;
+        x = zeros && !apart ? 0 : x;
         ELEMENT flip = x & sign ? (ELEMENT)~(ELEMENT)0 : sign;
         to[i] = (ELEMENT)(x ^ flip ^ turn);
     }
-    return negative_zero != 0;
+    return !least;
 }
 
-static void
-ELEMENT_NAME(elements)(const KEY *from, int64_t n, const struct coding *c, ELEMENT *to,
-                       int64_t step)
+static bool
+ELEMENT_NAME(keys)(const ELEMENT *from, int64_t step, int64_t n, const struct coding *c, bool zeros,
+                   KEY *to)
+{
+    if (step == 1) // a loop that compilers make vectors of
+        return zeros ? ELEMENT_NAME(keys_apart)(from, 1, n, c, true, to)
+                     : ELEMENT_NAME(keys_apart)(from, 1, n, c, false, to);
+    return ELEMENT_NAME(keys_apart)(from, step, n, c, zeros, to);
+}
+
+static inline void
+ELEMENT_NAME(elements_apart)(const KEY *restrict from, int64_t n, const struct coding *c,
+                             ELEMENT *restrict to, int64_t step)
 {
     const ELEMENT sign = (ELEMENT)c->sign, turn = (ELEMENT)c->turn;
     if (!c->inf) {
@@ -48,6 +59,16 @@ ELEMENT_NAME(elements)(const KEY *from, int64_t n, const struct coding *c, ELEME
         ELEMENT x = (ELEMENT)((ELEMENT)from[i] ^ turn);
         to[i * step] = (ELEMENT)(x & sign ? x ^ sign : ~x);
     }
+}
+
+static void
+ELEMENT_NAME(elements)(const KEY *from, int64_t n, const struct coding *c, ELEMENT *to,
+                       int64_t step)
+{
+    if (step == 1)
+        ELEMENT_NAME(elements_apart)(from, n, c, to, 1);
+    else
+        ELEMENT_NAME(elements_apart)(from, n, c, to, step);
 }
 
 // The elements themselves, as keys would give them back.

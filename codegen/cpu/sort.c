@@ -109,6 +109,14 @@ make_elements(struct sort *s, struct emit_scope *v, const char *line, const char
     emit_store_raw(s->e, acc->dtype, v->lanes, to, value, NULL, dtype_size(acc->dtype));
 }
 
+static bool
+goes_directly(const struct sort *s, const struct store *st)
+{
+    const struct kernel *k = &s->e->kernel;
+    return st == sort_store(k, s->e->sched, SORT_VALUES) ||
+           st == sort_store(k, s->e->sched, SORT_POSITIONS);
+}
+
 static void
 use_results(struct sort *s, struct emit_scope *v, const char *line, const char *element)
 {
@@ -128,7 +136,7 @@ use_results(struct sort *s, struct emit_scope *v, const char *line, const char *
     }
     for (uint32_t i = 0; i < k->store.n; i++) {
         const struct store *st = &k->store.at[i];
-        if (st != sort_store(k, SORT_VALUES) && st != sort_store(k, SORT_POSITIONS))
+        if (!goes_directly(s, st))
             emit_store(s->e, v, st, 0);
     }
 }
@@ -187,7 +195,7 @@ static struct place
 place_of_result(struct sort *s, struct emit_scope *block, enum sort_result kind)
 {
     const struct kernel *k = &s->e->kernel;
-    const struct store *st = sort_store(k, kind);
+    const struct store *st = sort_store(k, s->e->sched, kind);
     if (!sort_wants(k, kind))
         return (struct place){"null", "0", "0"};
     return st ? place_in_memory(s, block, st->access, s->j)
@@ -245,11 +253,11 @@ bind_block(struct sort *s, struct emit_scope *block, const char *unit)
 }
 
 static bool
-has_epilogue(const struct kernel *k)
+has_epilogue(const struct sort *s)
 {
+    const struct kernel *k = &s->e->kernel;
     for (uint32_t i = 0; i < k->store.n; i++)
-        if (&k->store.at[i] != sort_store(k, SORT_VALUES) &&
-            &k->store.at[i] != sort_store(k, SORT_POSITIONS))
+        if (!goes_directly(s, &k->store.at[i]))
             return true;
     return false;
 }
@@ -271,7 +279,7 @@ cpu_sort(struct emitter *e)
     if (s.scratch.from.used)
         each_vector(&s, &block, s.r, make_elements);
     call_order(&s, &block);
-    if (has_epilogue(&e->kernel))
+    if (has_epilogue(&s))
         each_vector(&s, &block, s.j, use_results);
     emit_loop_close(e, &units, NULL);
     emit_function_end(e);
