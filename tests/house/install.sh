@@ -1,10 +1,11 @@
 #!/bin/sh
-# install.sh BUILD PROGRAM.c KERNELS CC...: what is installed is enough. Installs BUILD into a folder
-# of its own, compiles PROGRAM.c there with nothing but pkg-config's flags, and runs it; it must
-# print that it took KERNELS kernels. The installed library must export fc_ names and no others.
+# install.sh BUILD EXAMPLES CC...: what is installed is enough. Installs BUILD into a folder of its
+# own, compiles two programs of the folder EXAMPLES there with nothing but pkg-config's flags, and
+# runs them: add_relu must print that it took one kernel, black_scholes what NumPy printed. The
+# installed library must export fc_ names and no others.
 set -eu
-build=$1 program=$2 kernels=$3
-shift 3
+build=$1 examples=$2
+shift 2
 
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
@@ -20,15 +21,18 @@ ask() {
 libdir=$(ask --variable=libdir)
 echo "version $(ask --modversion), $(ask --cflags --libs)" | sed "s|$place/root||g"
 
-cp "$program" "$place/program.c"
+cp "$examples/add_relu.c" "$examples/black_scholes.c" "$examples/example.h" "$place"
 cd "$place"
-# Word splitting is wanted: pkg-config prints flags.
-"$@" -std=c11 -pedantic -Wall -Wextra -Werror program.c $(ask --cflags --libs) -o program
-LD_LIBRARY_PATH=$libdir ./program | tee output
-grep -q "kernels: $kernels\$" output || {
-    echo "expected $kernels kernels"
+for name in add_relu black_scholes; do
+    # Word splitting is wanted: pkg-config prints flags.
+    "$@" -std=c11 -pedantic -Wall -Wextra -Werror $name.c $(ask --cflags --libs) -lm -o $name
+    LD_LIBRARY_PATH=$libdir ./$name | tee $name.out
+done
+grep -q 'kernels: 1$' add_relu.out || {
+    echo "expected 1 kernel"
     exit 1
 }
+diff "$examples/black_scholes.expected" black_scholes.out
 
 if command -v c++ >/dev/null; then
     printf '#include <fusec.h>\nint main() { return fc_valid(fc_scalar(nullptr, 1.5f)); }\n' >use.cc
