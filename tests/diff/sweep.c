@@ -311,7 +311,8 @@ is_sampled(const struct sweep *w, const struct item *it)
 static void
 sweep_item(struct sweep *w, struct item *it)
 {
-    enum skip s = call_make(it->op, it->dtype, it->form, it->size, &it->call);
+    enum skip s = call_make(it->op, it->dtype, it->form, it->size, size_extent(it->size),
+                            &it->call);
     uint64_t combinations = it->size == SIZE_37 ? 2 * FILL_COUNT : 2;
     if (is_refused(s))
         check_refusal(it);

@@ -119,6 +119,8 @@ is_free(const struct point *p)
         if (p->e[i] > fabs(p->x[i]) / 4 && !gentle)
             return true;
     }
+    if (p->op == OP_cast && p->to == DT_bool && fabs(p->x[0]) <= 2 * p->e[0])
+        return true; // whether it is 0
     bool equality = p->op == OP_eq || p->op == OP_ne;
     return equality && fabs(p->x[0] - p->x[1]) <= 2 * (p->e[0] + p->e[1]);
 }
@@ -441,10 +443,10 @@ magnitudes(const struct bounded *x, bool of_error)
     return t;
 }
 
-// n applied to tensors of f64.
+// op applied to tensors of f64 with the shapes of n's operands.
 static struct tensor
-applied(struct bounding *b, const struct node *n, const struct tensor *in, const int64_t *attr,
-        uint32_t nattr)
+applied_as(struct bounding *b, uint16_t op, const struct node *n, const struct tensor *in,
+           const int64_t *attr, uint32_t nattr)
 {
     struct graph *one = graph_new_like(b->g);
     ref *x = xcalloc(n->nin + 1, sizeof *x);
@@ -452,13 +454,20 @@ applied(struct bounding *b, const struct node *n, const struct tensor *in, const
     for (uint32_t i = 0; i < n->nin; i++)
         x[i] = graph_add_input(one, "", in[i].dtype, graph_shape(b->g, node_in(b->g, n, i)), NULL,
                                0);
-    ref r = graph_build(one, n->op, x, n->nin, attr, nattr, 0, b->d);
+    ref r = graph_build(one, op, x, n->nin, attr, nattr, 0, b->d);
     CHECK(r.i, "%s", b->d->text);
     graph_add_output(one, "", r);
     interp_graph(one, in, &out, b->d);
     graph_free(one);
     xfree(x);
     return out;
+}
+
+static struct tensor
+applied(struct bounding *b, const struct node *n, const struct tensor *in, const int64_t *attr,
+        uint32_t nattr)
+{
+    return applied_as(b, n->op, n, in, attr, nattr);
 }
 
 static void
@@ -542,6 +551,41 @@ contract(struct bounding *b, const struct node *n, struct bounded *out)
     struct tensor *all[] = {&size, &exact, &in[0], &in[1], &bare[0], &bare[1]};
     for (uint32_t i = 0; i < 6; i++)
         xfree(all[i]->data);
+}
+
+// Errors go where values go; of several joined by max or min the largest stays. Sums are chains.
+static void
+scatter(struct bounding *b, ref r, const struct node *n, struct bounded *out)
+{
+    const struct bounded *x[3];
+    bool adds = op_table[n->op].combine == OP_add, known = true;
+    bool along = op_table[n->op].flags & OPF_ALONG;
+    for (uint32_t i = 0; i < 3; i++) {
+        x[i] = &b->at[node_in(b->g, n, i).i];
+        known &= x[i]->error == NULL;
+    }
+    if (known && !(adds && dtype_is_float(n->dtype)))
+        return;
+    if (x[1]->error)
+        return all_free(out);
+    const int64_t *attr = graph_attr(b->g, r);
+    struct tensor error[3] = {magnitudes(x[0], true), x[1]->value, magnitudes(x[2], true)};
+    struct tensor size[3] = {magnitudes(x[0], false), x[1]->value, magnitudes(x[2], false)};
+    uint16_t by_max = along ? OP_scatter_along_max : OP_scatter_max;
+    uint16_t as = op_table[n->op].combine == OP_min ? by_max : n->op;
+    out->error = applied_as(b, as, n, error, attr, 1).data;
+    struct tensor total = applied_as(b, as, n, size, attr, 1);
+    double depth = (double)tensor_count(&x[1]->value) + 1;
+    for (int64_t i = 0; adds && i < tensor_count(&out->value); i++) {
+        double value = tensor_get_double(&out->value, i), e = ((double *)total.data)[i];
+        e = out->error[i] + sum_error(n->dtype, (int64_t)depth, e, depth);
+        out->error[i] = isfinite(value) ? e + ulp_of(n->dtype, value) : isfinite(e) ? 0 : e;
+    }
+    xfree(total.data);
+    for (uint32_t i = 0; i < 3; i += 2) {
+        xfree(error[i].data);
+        xfree(size[i].data);
+    }
 }
 
 // Of sorted lines no element moves by more than the largest error.
@@ -676,6 +720,8 @@ bound_node(struct bounding *b, uint32_t i, const bool *is_output)
             move(b, r, n, out);
         else if (op->kind == OPK_CONTRACT)
             contract(b, n, out);
+        else if (op->kind == OPK_SCATTER)
+            scatter(b, r, n, out);
         else if (op->kind == OPK_COMPOSITE)
             composite(b, r, n, out);
         else if (op->kind != OPK_LEAF)

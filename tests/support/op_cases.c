@@ -100,12 +100,10 @@ static const struct {
     {1, {1}, false, false}, {1, {0}, true, true}, {1, {-1}, false, true}, {2, {0, 1}, false, false},
 };
 
-enum shape_rule { BY_ELEMENT, BY_AXES, BY_AXIS, BY_LAST_AXIS, BY_TABLE, BY_NOTHING };
-
 static bool in_table(uint16_t op);
 
-static enum shape_rule
-rule_of(uint16_t op)
+enum call_rule
+call_rule(uint16_t op)
 {
     const struct op_info *row = &op_table[op];
     if (in_table(op))
@@ -127,7 +125,7 @@ static uint32_t table_forms(uint16_t op);
 uint32_t
 call_forms(uint16_t op)
 {
-    switch (rule_of(op)) {
+    switch (call_rule(op)) {
     case BY_ELEMENT:
         return has_field(op, "to", ATTR_DTYPE) ? DT_COUNT - 1 : 1;
     case BY_AXES:
@@ -145,8 +143,8 @@ call_forms(uint16_t op)
 
 // ---- shapes
 
-static int64_t
-extent_of(enum size_case size)
+int64_t
+size_extent(enum size_case size)
 {
     static const int64_t n[SIZE_COUNT] = {1, 1, 7, 37, 1025, 0, 37, 37, 37, 37};
     return n[size];
@@ -159,12 +157,12 @@ shape_of(uint32_t rank, int64_t a, int64_t b, int64_t c)
 }
 
 static struct shape
-plain_shape(enum size_case size)
+plain_shape(const struct call *c, enum size_case size)
 {
     bool two = size == SIZE_STRIDED || size == SIZE_REVERSED;
     if (size == SIZE_SCALAR)
         return shape_of(0, 0, 0, 0);
-    return two ? shape_of(2, 3, extent_of(size), 0) : shape_of(1, extent_of(size), 0, 0);
+    return two ? shape_of(2, 3, c->n, 0) : shape_of(1, c->n, 0, 0);
 }
 
 static enum skip
@@ -176,7 +174,7 @@ make_elementwise(struct call *c, uint8_t dtype, uint32_t form, enum size_case si
         return SKIP_ONE_SHAPE;
     for (uint32_t i = 0; i < c->nin; i++) {
         c->in[i].dtype = i < first ? DT_bool : dtype;
-        c->in[i].shape = plain_shape(size);
+        c->in[i].shape = plain_shape(c, size);
         if (size == SIZE_BROADCAST)
             c->in[i].shape = i == 0   ? shape_of(2, 3, 1, 0)
                              : i == 1 ? shape_of(1, 37, 0, 0)
@@ -203,7 +201,7 @@ no_value_of_nothing(uint16_t op)
 static enum skip
 make_reduction(struct call *c, uint8_t dtype, uint32_t form, enum size_case size)
 {
-    int64_t n = extent_of(size);
+    int64_t n = c->n;
     bool columns = reductions[form].columns;
     if (size == SIZE_SCALAR)
         return SKIP_NO_AXIS;
@@ -219,7 +217,7 @@ make_reduction(struct call *c, uint8_t dtype, uint32_t form, enum size_case size
 static enum skip
 make_along(struct call *c, uint8_t dtype, uint32_t form, enum size_case size)
 {
-    int64_t n = extent_of(size);
+    int64_t n = c->n;
     if (size == SIZE_SCALAR)
         return SKIP_NO_AXIS;
     if (size == SIZE_BROADCAST)
@@ -232,7 +230,7 @@ make_along(struct call *c, uint8_t dtype, uint32_t form, enum size_case size)
 static enum skip
 make_norm(struct call *c, uint8_t dtype, enum size_case size)
 {
-    int64_t n = extent_of(size);
+    int64_t n = c->n;
     if (size == SIZE_SCALAR)
         return SKIP_NO_AXIS;
     if (size == SIZE_BROADCAST)
@@ -255,14 +253,14 @@ matrix(struct call *c, uint8_t dtype, enum size_case size)
         return SKIP_NO_AXIS;
     if (size == SIZE_BROADCAST)
         return SKIP_ONE_SHAPE;
-    c->in[0] = (struct operand){dtype, shape_of(2, 3, extent_of(size), 0), 0, 0};
+    c->in[0] = (struct operand){dtype, shape_of(2, 3, c->n, 0), 0, 0};
     return SKIP_NOT;
 }
 
 static enum skip
 own_reshape(struct call *c, uint8_t dtype, uint32_t form, enum size_case size)
 {
-    int64_t n = extent_of(size);
+    int64_t n = c->n;
     enum skip s = matrix(c, dtype, size);
     static const int64_t one[] = {1};
     int64_t to[3][3] = {{n, 3, 1}, {3 * n}, {1, n, 3}};
@@ -282,7 +280,7 @@ own_permute(struct call *c, uint8_t dtype, uint32_t form, enum size_case size)
     static const int64_t order[2][3] = {{1, 0}, {2, 0, 1}};
     enum skip s = matrix(c, dtype, size);
     if (s == SKIP_NOT && form)
-        c->in[0].shape = shape_of(3, 3, extent_of(size), 5);
+        c->in[0].shape = shape_of(3, 3, c->n, 5);
     push_list(c, form ? 3 : 2, order[form]);
     return s;
 }
@@ -290,7 +288,7 @@ own_permute(struct call *c, uint8_t dtype, uint32_t form, enum size_case size)
 static enum skip
 own_broadcast(struct call *c, uint8_t dtype, uint32_t form, enum size_case size)
 {
-    int64_t n = extent_of(size), to[] = {3, form ? n : 5, form ? 5 : n};
+    int64_t n = c->n, to[] = {3, form ? n : 5, form ? 5 : n};
     c->in[0] = (struct operand){dtype, size == SIZE_SCALAR ? shape_of(0, 0, 0, 0)
                                        : form              ? shape_of(2, n, 1, 0)
                                                            : shape_of(1, n, 0, 0), 0, 0};
@@ -301,7 +299,7 @@ own_broadcast(struct call *c, uint8_t dtype, uint32_t form, enum size_case size)
 static enum skip
 own_slice(struct call *c, uint8_t dtype, uint32_t form, enum size_case size)
 {
-    int64_t n = extent_of(size);
+    int64_t n = c->n;
     enum skip s = matrix(c, dtype, size);
     int64_t start[3][2] = {{0, n > 1}, {1, n ? n - 1 : 0}, {2, 0}};
     int64_t stop[3][2] = {{3, n}, {3, n ? -1 : 0}, {-1, n}};
@@ -333,7 +331,7 @@ own_pad(struct call *c, uint8_t dtype, uint32_t form, enum size_case size)
 static enum skip
 own_concat(struct call *c, uint8_t dtype, uint32_t form, enum size_case size)
 {
-    int64_t n = extent_of(size);
+    int64_t n = c->n;
     enum skip s = matrix(c, dtype, size);
     c->nin = 3;
     for (uint32_t i = 0; i < 3; i++)
@@ -346,7 +344,7 @@ own_concat(struct call *c, uint8_t dtype, uint32_t form, enum size_case size)
 static enum skip
 own_iota(struct call *c, uint8_t dtype, uint32_t form, enum size_case size)
 {
-    int64_t n = extent_of(size), shape[] = {3, n};
+    int64_t n = c->n, shape[] = {3, n};
     push_list(c, 2, shape);
     push(c, form);
     bool one_way = size >= SIZE_BROADCAST; // no operands that could lie otherwise
@@ -358,7 +356,7 @@ static const uint8_t index_dtype[] = {DT_i64, DT_i32, DT_u8};
 static enum skip
 own_take(struct call *c, uint8_t dtype, uint32_t form, enum size_case size)
 {
-    int64_t n = extent_of(size), some = n < 1 ? 0 : 11;
+    int64_t n = c->n, some = n < 1 ? 0 : 11;
     enum skip s = matrix(c, dtype, size);
     bool columns = form == 1;
     uint8_t index = index_dtype[form];
@@ -374,7 +372,7 @@ own_take(struct call *c, uint8_t dtype, uint32_t form, enum size_case size)
 static enum skip
 own_take_along(struct call *c, uint8_t dtype, uint32_t form, enum size_case size)
 {
-    int64_t n = extent_of(size), some = n < 1 ? 0 : 11;
+    int64_t n = c->n, some = n < 1 ? 0 : 11;
     enum skip s = matrix(c, dtype, size);
     bool columns = form == 1;
     if (columns)
@@ -388,7 +386,7 @@ own_take_along(struct call *c, uint8_t dtype, uint32_t form, enum size_case size
 static enum skip
 own_matmul(struct call *c, uint8_t dtype, uint32_t form, enum size_case size)
 {
-    int64_t n = extent_of(size);
+    int64_t n = c->n;
     if (size == SIZE_SCALAR)
         return SKIP_NO_AXIS;
     if (size == SIZE_1025)
@@ -407,7 +405,7 @@ own_matmul(struct call *c, uint8_t dtype, uint32_t form, enum size_case size)
 static enum skip
 own_cross_entropy(struct call *c, uint8_t dtype, uint32_t form, enum size_case size)
 {
-    int64_t n = extent_of(size);
+    int64_t n = c->n;
     enum skip s = matrix(c, dtype, size);
     c->in[1] = (struct operand){index_dtype[form], shape_of(1, 3, 0, 0), n, n};
     return s == SKIP_NOT && n == 0 ? SKIP_NO_VALUE : s;
@@ -417,7 +415,7 @@ own_cross_entropy(struct call *c, uint8_t dtype, uint32_t form, enum size_case s
 static enum skip
 window(struct call *c, uint8_t dtype, uint32_t form, enum size_case size, int64_t dim[2])
 {
-    int64_t n = extent_of(size);
+    int64_t n = c->n;
     enum skip s = matrix(c, dtype, size);
     bool line = form == 1;
     dim[0] = line ? n / 2 : 2;
@@ -454,11 +452,33 @@ own_slice_update(struct call *c, uint8_t dtype, uint32_t form, enum size_case si
 static enum skip
 own_one_hot(struct call *c, uint8_t dtype, uint32_t form, enum size_case size)
 {
-    c->in[0] = (struct operand){dtype, plain_shape(size), 11, 0};
+    c->in[0] = (struct operand){dtype, plain_shape(c, size), 11, 0};
     push(c, form == 0 ? 9 : 1);
     push(c, form == 0 ? DT_f32 : form == 1 ? DT_bool : DT_i64);
     bool index = dtype_is_int(dtype) && dtype != DT_u64;
     return size == SIZE_BROADCAST ? SKIP_ONE_SHAPE : index ? SKIP_NOT : SKIP_DTYPE;
+}
+
+// Updates of what take and take_along with such an index read.
+static enum skip
+own_scatter(struct call *c, uint8_t dtype, uint32_t form, enum size_case size)
+{
+    bool along = op_table[c->op].flags & OPF_ALONG;
+    enum skip s = along ? own_take_along(c, dtype, form, size) : own_take(c, dtype, form, size);
+    const struct shape *x = &c->in[0].shape, *index = &c->in[1].shape;
+    c->in[2] = (struct operand){dtype, *index, 0, 0};
+    if (along)
+        return s;
+    int64_t axis = c->attr[0];
+    struct shape *to = &c->in[2].shape;
+    to->rank = 0;
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (i != axis)
+            to->dim[to->rank++] = x->dim[i];
+        else
+            for (uint32_t k = 0; k < index->rank; k++)
+                to->dim[to->rank++] = index->dim[k];
+    return s;
 }
 
 // Random numbers of shape [3, n]: the operand is the state.
@@ -466,7 +486,7 @@ static enum skip
 own_random(struct call *c, uint8_t dtype, uint32_t form, enum size_case size)
 {
     static const uint8_t floats[] = {DT_f32, DT_f64, DT_f16, DT_bf16};
-    int64_t n = extent_of(size), shape[] = {3, n};
+    int64_t n = c->n, shape[] = {3, n};
     enum skip s = matrix(c, dtype, size);
     c->in[0].shape = shape_of(1, 2, 0, 0);
     push_list(c, 2, shape);
@@ -505,6 +525,10 @@ static const struct {
     {OP_take, 3, own_take},           {OP_take_along, 2, own_take_along},
     {OP_dynamic_slice, 3, own_dynamic_slice}, {OP_slice_update, 3, own_slice_update},
     {OP_one_hot, 3, own_one_hot},
+    {OP_scatter, 3, own_scatter},     {OP_scatter_add, 3, own_scatter},
+    {OP_scatter_max, 3, own_scatter}, {OP_scatter_min, 3, own_scatter},
+    {OP_scatter_along, 2, own_scatter},     {OP_scatter_along_add, 2, own_scatter},
+    {OP_scatter_along_max, 2, own_scatter}, {OP_scatter_along_min, 2, own_scatter},
     {OP_matmul, 3, own_matmul},       {OP_cross_entropy, 2, own_cross_entropy},
 };
 enum { OWN = sizeof own / sizeof *own };
@@ -531,11 +555,12 @@ table_forms(uint16_t op)
 }
 
 enum skip
-call_make(uint16_t op, uint8_t dtype, uint32_t form, enum size_case size, struct call *c)
+call_make(uint16_t op, uint8_t dtype, uint32_t form, enum size_case size, int64_t n,
+          struct call *c)
 {
-    *c = (struct call){.op = op, .nin = op_table[op].arity};
+    *c = (struct call){.op = op, .nin = op_table[op].arity, .n = n};
     CHECK(op_table[op].arity == 255 || c->nin <= OPERANDS_MOST, "%s", op_name(op));
-    switch (rule_of(op)) {
+    switch (call_rule(op)) {
     case BY_ELEMENT:
         return make_elementwise(c, dtype, form, size);
     case BY_AXES:
@@ -565,8 +590,8 @@ static uint64_t
 ordinary(struct rng *r, uint8_t dtype)
 {
     const struct dtype_info *d = &dtype_table[dtype];
-    if (d->kind == DTK_BOOL)
-        return rng_below(r, 2);
+    if (d->kind == DTK_BOOL) // any byte but 0 is true
+        return rng_below(r, 2) ? (rng_below(r, 4) ? 1 : 1 + rng_below(r, 255)) : 0;
     if (d->kind != DTK_FLOAT)
         return scalar_from_int(dtype, (int64_t)rng_below(r, 13) - (d->kind == DTK_SINT ? 6 : 0));
     if (!rng_below(r, 4)) // integers, among them 0, and halves: ties of rounding
@@ -631,10 +656,19 @@ struct guarded
 operand_memory(const struct operand *o, enum size_case size, enum fill f, uint64_t seed,
                bool at_end, struct tensor *t)
 {
+    int64_t stride[MAX_RANK];
+    operand_strides(o, size, stride);
+    return strided_memory(o, stride, size == SIZE_MISALIGNED, f, seed, at_end, t);
+}
+
+struct guarded
+strided_memory(const struct operand *o, const int64_t *stride, int64_t before, enum fill f,
+               uint64_t seed, bool at_end, struct tensor *t)
+{
     *t = (struct tensor){.dtype = o->dtype, .rank = o->shape.rank};
-    operand_strides(o, size, t->stride);
-    int64_t lo = 0, hi = 0, count = 1, before = size == SIZE_MISALIGNED;
+    int64_t lo = 0, hi = 0, count = 1;
     for (uint32_t i = 0; i < t->rank; i++) {
+        t->stride[i] = stride[i];
         t->dim[i] = o->shape.dim[i].v;
         count *= t->dim[i];
         *(t->stride[i] < 0 ? &lo : &hi) += (t->dim[i] - 1) * t->stride[i];
@@ -642,8 +676,11 @@ operand_memory(const struct operand *o, enum size_case size, enum fill f, uint64
     size_t each = dtype_size(o->dtype), n = count ? (size_t)(hi - lo + 1 + before) : 0;
     struct guarded g = guarded_alloc(n * each, at_end);
     struct rng r = {seed};
+    bool all_minus_zero = f == FILL_MINUS_ZERO && dtype_is_float(o->dtype) && rng_below(&r, 2);
     for (size_t k = 0; k < n; k++) {
         uint64_t v = draw_filled(&r, o->dtype, f);
+        if (all_minus_zero)
+            v = scalar_from_double(o->dtype, -0.0);
         if (o->below > 0) { // a position, from either end
             int64_t at = (int64_t)rng_below(&r, (uint32_t)o->below);
             bool back = dtype_table[o->dtype].kind == DTK_SINT && o->wrap && rng_below(&r, 2);

@@ -12,7 +12,7 @@ enum fill {
     FILL_ORDINARY, // small numbers
     FILL_NAN,      // … a third of them NaN
     FILL_INFINITE,
-    FILL_MINUS_ZERO,
+    FILL_MINUS_ZERO, // … or all of them
     FILL_DENORMAL,
     FILL_EXTREME, // the ends of the range, and what lies beside them
     FILL_COUNT
@@ -60,21 +60,39 @@ struct operand {
 struct call {
     uint16_t op;
     uint32_t nin, nattr;
+    int64_t n;
     struct operand in[OPERANDS_MOST];
     int64_t attr[64];
 };
+
+// How an op's operands follow from its row.
+enum call_rule {
+    BY_ELEMENT,
+    BY_AXES,      // axes, keepdims, and perhaps more
+    BY_AXIS,      // one operand, an axis
+    BY_LAST_AXIS, // norms: weights of the last axis
+    BY_TABLE,     // rules of its own, in op_cases.c
+    BY_NOTHING,   // unknown
+};
+enum call_rule call_rule(uint16_t op);
 
 // Forms of an op: 0 … n - 1; 0: the table has a row that nothing here knows to call.
 uint32_t call_forms(uint16_t op);
 // The op with dtype for its (main) operand. SKIP_NOT: *c is the call. SKIP_DTYPE and SKIP_NO_VALUE
 // also fill in *c, so that the refusal can be looked at.
-enum skip call_make(uint16_t op, uint8_t dtype, uint32_t form, enum size_case size, struct call *c);
+// n: the extent that varies, size_extent(size) or another.
+enum skip call_make(uint16_t op, uint8_t dtype, uint32_t form, enum size_case size, int64_t n,
+                    struct call *c);
+int64_t size_extent(enum size_case size);
 
 uint64_t draw_filled(struct rng *r, uint8_t dtype, enum fill f);
 // Memory for an operand, laid out as the case says, filled; t gets strides and the address of
 // element 0.
 struct guarded operand_memory(const struct operand *o, enum size_case size, enum fill f,
                               uint64_t seed, bool at_end, struct tensor *t);
+// The same with strides as given, element 0 so many elements past where it could be.
+struct guarded strided_memory(const struct operand *o, const int64_t *stride, int64_t before,
+                              enum fill f, uint64_t seed, bool at_end, struct tensor *t);
 void operand_strides(const struct operand *o, enum size_case size, int64_t *stride);
 
 #endif
