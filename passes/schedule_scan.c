@@ -1,14 +1,23 @@
 // schedule_scan.c: parameters of the scan class: kernels whose accumulators run along R, with
 // pointwise work before and after them.
 //
-// A task unit is a row. All that such a kernel does, it does in one pass over the elements: it has
+// Vectors run along R, or along the last P axis where memory does. All that such a kernel does, it does in one pass over the elements: it has
 // one stage, and stores elements only. Reductions beside or before a scan are another kernel's.
 #include "passes/schedule_scan.h"
 
+#include "ir/base/size.h"
 #include "passes/plan.h"
 #include "passes/schedule.h"
 
-enum { GRAIN_WORK = 1 << 17 }; // least cost given to a thread
+enum {
+    GRAIN_WORK = 1 << 17,  // least cost given to a thread
+    MIN_COLUMNS = 8,       // of columns side by side
+    MIN_STRIP = 64,        // columns
+    MAX_STRIP = 1024,
+    STRIPS = 2,            // a thread, at least
+    ROWS_AHEAD = 4,        // that are asked for
+    MAX_WRITTEN_OUT = 600, // cost of the elements of 16 rows
+};
 
 static bool
 takes_body(const struct kernel *k)
@@ -46,6 +55,70 @@ stores_run_along(const struct kernel *k, uint32_t axis)
     return true;
 }
 
+// Whether memory runs along the last P axis rather than along R: more bytes move along it with unit
+// stride, and there are columns enough to fill half a vector.
+static bool
+runs_along_columns(const struct kernel *k)
+{
+    uint32_t p = k->naxis - k->nred - 1u, r = k->naxis - 1u;
+    if (k->naxis == k->nred || k->axis[p].extent < MIN_COLUMNS)
+        return false;
+    int64_t columns = 0, rows = 0;
+    for (uint32_t i = 0; i < k->access.n; i++) {
+        const struct access *x = &k->access.at[i];
+        columns += x->stride[p] == 1 && x->stride[r] ? dtype_size(x->dtype) : 0;
+        rows += (x->stride[r] == 1 || x->stride[r] == -1) && x->stride[p] ? dtype_size(x->dtype) : 0;
+    }
+    return columns > rows;
+}
+
+// Bytes of scratch that a column takes, in all arrays.
+static int64_t
+column_bytes(const struct kernel *k, uint32_t levels)
+{
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < k->acc.n; i++) {
+        const struct acc *a = &k->acc.at[i];
+        bytes += scan_column_places(op_any_order(a->op, a->dtype), levels) * dtype_size(a->dtype);
+    }
+    return bytes;
+}
+
+// As wide as the first-level cache holds what each row reads of it (V, D and the parts) beside the
+// rows, and as many strips as threads can share.
+static int64_t
+choose_strip(const struct kernel *k, const struct target *t)
+{
+    int64_t columns = k->axis[k->naxis - k->nred - 1].extent, strip = MAX_STRIP;
+    int64_t outer = columns ? kernel_points(k, AXIS_P) / columns : 0, threads = max64(t->units, 1);
+    int64_t most = (t->l1 ? t->l1 : 32768) * 2 / 3 / column_bytes(k, 1);
+    while (strip > MIN_STRIP && (strip > most || strip / 2 >= columns ||
+                                 outer * ((columns + strip - 1) / strip) < STRIPS * threads))
+        strip /= 2;
+    return strip;
+}
+
+static void
+schedule_columns(const struct kernel *k, const struct target *t, int64_t bytes, struct schedule *s)
+{
+    uint32_t axis = k->naxis - k->nred - 1u, levels = s->tile[SCAN_TILE_LEVELS];
+    int64_t points = kernel_points(k, AXIS_R), columns = k->axis[axis].extent;
+    int64_t strip = choose_strip(k, t), strips = (columns + strip - 1) / strip;
+    bool cached = bytes <= schedule_own_cache(t);
+    s->unroll = cached ? (uint8_t)min64(points, SCAN_LANES) : 0;
+    if (s->unroll * row_elem_cost(k) > MAX_WRITTEN_OUT)
+        s->unroll = 0;
+    s->prefetch = cached ? 0 : ROWS_AHEAD;
+    if (columns % s->vec == 0)
+        s->tile[SCAN_TILE_EXTENT] |= ROW_WHOLE_STRIPS;
+    s->tile[SCAN_TILE_STRIP] = (uint16_t)strip;
+    s->scratch_bytes =
+        strip * column_bytes(k, levels) + (64 + SCAN_COLUMN_GAP) * SCAN_COLUMN_PLACES * (int64_t)k->acc.n;
+    s->units = columns ? kernel_points(k, AXIS_P) / columns * strips : 0;
+    int64_t work = points * strip * (2 + row_elem_cost(k) / 4);
+    s->grain = GRAIN_WORK / max64(work, 1) + 1;
+}
+
 bool
 schedule_scan(const struct kernel *k, const struct target *t, struct schedule *s, uint8_t *why)
 {
@@ -53,13 +126,17 @@ schedule_scan(const struct kernel *k, const struct target *t, struct schedule *s
     if (!takes_body(k))
         return *why = REASON_no_class, false;
     int64_t points = kernel_points(k, AXIS_R), rows = kernel_points(k, AXIS_P);
+    bool columns = runs_along_columns(k);
     s->tile[SCAN_TILE_EXTENT] = row_extent_flags(points);
     s->tile[SCAN_TILE_LEVELS] = points <= SCAN_BLOCK ? 1 : points <= SCAN_SPAN ? 2 : 3;
     s->units = rows;
     int64_t work = points * (2 + row_elem_cost(k) / 4);
-    s->grain = work < GRAIN_WORK ? (GRAIN_WORK + work - 1) / (work ? work : 1) : 1;
+    s->grain = GRAIN_WORK / max64(work, 1) + 1;
     int64_t bytes = rows * points * element_bytes(k);
+    uint32_t along = columns ? k->naxis - k->nred - 1u : k->naxis - 1u;
     s->streaming_store = t->llc > 0 && bytes > schedule_streaming_bytes(t) &&
-                         stores_run_along(k, k->naxis - 1u);
+                         stores_run_along(k, along);
+    if (columns)
+        schedule_columns(k, t, bytes, s);
     return true;
 }

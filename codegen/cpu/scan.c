@@ -1,5 +1,7 @@
 // scan.c: the scan class on CPUs: accumulators along R, and what is pointwise before and after.
 //
+// Where memory runs along the last P axis see scan_column.c; here R's last axis does.
+//
 // A task unit is a row. Its vectors of 16 elements are taken in order, each in a scope of its own:
 // the operands of the scans, then for each scan the prefix of the vector in four log-steps (a
 // shuffle, the op, and a blend of the lanes that take part), what has been carried so far joined
@@ -10,33 +12,54 @@
 //
 // Only the join of a vector's total with what was carried is a chain from vector to vector: one
 // instruction long for a sum, so the steps of several vectors overlap.
-#include "codegen/cpu/emit_parts.h"
+#include "codegen/cpu/scan.h"
+
 #include "codegen/cpu/row.h"
 #include "ir/base/check.h"
-#include "passes/schedule_scan.h"
 
 #include <string.h>
 
+void
+scans_find(struct scans *p, struct emitter *e, uint32_t lanes)
+{
+    *p = (struct scans){.e = e, .lanes = lanes};
+    for (uint32_t i = 0; i < e->kernel.acc.n; i++) {
+        const struct acc *a = &e->kernel.acc.at[i];
+        CHECK(i < SCAN_MAX, "a kernel of more than %d scans", SCAN_MAX);
+        p->acc[i] = a;
+        p->free[i] = op_any_order(a->op, a->dtype);
+        p->none[i] = emit_constant(e, a->dtype, op_identity_bits(a->op, a->dtype), lanes);
+        p->type[i] = emit_type(e, a->dtype, lanes);
+    }
+    p->n = e->kernel.acc.n;
+}
+
+const char *
+scans_join(const struct scans *p, uint32_t i, const char *older, const char *newer)
+{
+    const struct acc *a = p->acc[i];
+    return emit_row(p->e, op_table[a->op].combine, a->dtype, p->lanes, older, newer, NULL);
+}
+
+void
+scans_give(const struct scans *p, struct emit_scope *s, uint32_t i, const char *v)
+{
+    const struct kernel *k = &p->e->kernel;
+    for (uint32_t r = 1; r < k->inst.n; r++)
+        if (k->inst.at[r].op == OP_result && k->inst.at[r].aux == i)
+            emit_set(s, r, v);
+}
+
 struct scan {
+    struct scans all;
     struct stages st;
     struct emit_scope *row;
-    uint32_t n;
     const char *whole;           // end of the last whole vector of a row
-    const struct acc *acc[SCAN_MAX];
-    bool free[SCAN_MAX];         // of order
-    const char *none[SCAN_MAX];  // the identity
     const char *spans[SCAN_MAX]; // S of the span at hand; NULL: it is the row's only one
     const char *base[SCAN_MAX];  // S + B of the block at hand; NULL: it is the row's only one
 };
 
 typedef const char *carries[SCAN_MAX]; // a vector each, all lanes the same
-
-static const char *
-join(struct scan *p, uint32_t i, const char *older, const char *newer)
-{
-    const struct acc *a = p->acc[i];
-    return emit_row(p->st.e, op_table[a->op].combine, a->dtype, SCAN_LANES, older, newer, NULL);
-}
 
 static const char *
 shuffled(struct emitter *e, uint8_t dtype, const char *v, const uint8_t *lane)
@@ -49,8 +72,8 @@ static const char *
 prefix(struct scan *p, uint32_t i, const char *v)
 {
     struct emitter *e = p->st.e;
-    uint8_t dtype = p->acc[i]->dtype;
-    const char *type = emit_type(e, dtype, SCAN_LANES);
+    uint8_t dtype = p->all.acc[i]->dtype;
+    const char *type = p->all.type[i];
     for (uint32_t k = 0; k < SCAN_STEPS; k++) {
         uint8_t lane[SCAN_LANES];
         struct str taking = {0};
@@ -59,7 +82,7 @@ prefix(struct scan *p, uint32_t i, const char *v)
             lane[j] = (uint8_t)(takes ? (j >> k << k) - 1 : j);
             str_printf(&taking, "%si1 %u", j ? ", " : "", takes);
         }
-        const char *sum = join(p, i, shuffled(e, dtype, v, lane), v);
+        const char *sum = scans_join(&p->all, i, shuffled(e, dtype, v, lane), v);
         v = emit_op(e, "select <%u x i1> <%s>, %s %s, %s %s", SCAN_LANES, str_text(&taking), type,
                     sum, type, v);
         str_free(&taking);
@@ -67,16 +90,6 @@ prefix(struct scan *p, uint32_t i, const char *v)
     return v;
 }
 _Static_assert(1 << SCAN_STEPS == SCAN_LANES, "as many steps as double one lane to all");
-
-static void
-give_result(struct scan *p, struct emit_scope *s, uint32_t i, const char *v)
-{
-    struct emitter *e = p->st.e;
-    for (uint32_t r = 1; r < e->kernel.inst.n; r++)
-        if (e->kernel.inst.at[r].op == OP_result && &e->kernel.acc.at[e->kernel.inst.at[r].aux] ==
-                                                        p->acc[i])
-            emit_set(s, r, v);
-}
 
 // The 16 elements from j on. before: V of each scan, or all that lies before where order is free;
 // after: the same for the next vector.
@@ -91,11 +104,11 @@ scan_vector(struct scan *p, const char *j, const char *mask, const char *const *
     s.mask = mask;
     p->st.at = j;
     stages_bind(&p->st, &s, j);
-    for (uint32_t i = 0; i < p->n; i++) {
-        const char *own = prefix(p, i, emit_value(e, &s, p->acc[i]->value));
-        const char *all = p->base[i] ? join(p, i, p->base[i], before[i]) : before[i];
-        give_result(p, &s, i, join(p, i, all, own));
-        after[i] = join(p, i, before[i], shuffled(e, p->acc[i]->dtype, own, last));
+    for (uint32_t i = 0; i < p->all.n; i++) {
+        const char *own = prefix(p, i, emit_value(e, &s, p->all.acc[i]->value));
+        const char *all = p->base[i] ? scans_join(&p->all, i, p->base[i], before[i]) : before[i];
+        scans_give(&p->all, &s, i, scans_join(&p->all, i, all, own));
+        after[i] = scans_join(&p->all, i, before[i], shuffled(e, p->all.acc[i]->dtype, own, last));
     }
     stages_store(&p->st, &s, mask || !e->sched->streaming_store ? 0 : EMIT_NONTEMPORAL);
 }
@@ -104,8 +117,8 @@ _Static_assert(SCAN_LANES == 16 && (int)SCAN_LANES == (int)RED_LANES, "stages_bi
 static void
 carry(struct scan *p, struct emit_loop *l, const char *const *init, const char **in)
 {
-    for (uint32_t i = 0; i < p->n; i++)
-        in[i] = emit_carry(p->st.e, l, emit_type(p->st.e, p->acc[i]->dtype, SCAN_LANES), init[i]);
+    for (uint32_t i = 0; i < p->all.n; i++)
+        in[i] = emit_carry(p->st.e, l, p->all.type[i], init[i]);
 }
 
 // Vectors at from, from + 16 … before to; masked: at most one, of which lanes are missing.
@@ -123,7 +136,7 @@ vectors(struct scan *p, const char *from, const char *to, bool masked, carries v
         mask = emit_tail_mask(e, SCAN_LANES, emit_op(e, "sub i64 %s, %s", p->st.n, l.index));
     scan_vector(p, l.index, mask, in, out);
     emit_loop_close(e, &l, out);
-    for (uint32_t i = 0; i < p->n; i++)
+    for (uint32_t i = 0; i < p->all.n; i++)
         v[i] = in[i];
 }
 
@@ -145,19 +158,19 @@ run(struct scan *p, uint32_t level, const char *from, const char *to, const char
     emit_loop_open(e, &l, from, to, emit_text(e, "%u", length[level]));
     carry(p, &l, v, in);
     emit_loop_body(e, &l);
-    for (uint32_t i = 0; i < p->n; i++) {
-        inner[i] = p->free[i] ? in[i] : p->none[i];
-        if (p->free[i])
+    for (uint32_t i = 0; i < p->all.n; i++) {
+        inner[i] = p->all.free[i] ? in[i] : p->all.none[i];
+        if (p->all.free[i])
             continue;
         if (level == 3)
             p->spans[i] = in[i];
         else
-            p->base[i] = p->spans[i] ? join(p, i, p->spans[i], in[i]) : in[i];
+            p->base[i] = p->spans[i] ? scans_join(&p->all, i, p->spans[i], in[i]) : in[i];
     }
     const char *end = emit_add(e, l.index, emit_text(e, "%u", length[level]));
     run(p, level - 1, l.index, emit_min(e, end, to), inner);
-    for (uint32_t i = 0; i < p->n; i++)
-        out[i] = p->free[i] ? inner[i] : join(p, i, in[i], inner[i]);
+    for (uint32_t i = 0; i < p->all.n; i++)
+        out[i] = p->all.free[i] ? inner[i] : scans_join(&p->all, i, in[i], inner[i]);
     emit_loop_close(e, &l, out);
     memcpy(v, in, sizeof in);
 }
@@ -172,21 +185,8 @@ scan_row(struct scan *p, const char *index)
     row_bind(&p->st, &row, index);
     emit_hoist(e, &row, NULL, UINT32_MAX);
     p->st.aligned = e->sched->streaming_store ? stages_aligned(&p->st, &row, 0, "0") : NULL;
-    memcpy(v, p->none, sizeof v);
+    memcpy(v, p->all.none, sizeof v);
     run(p, e->sched->tile[SCAN_TILE_LEVELS], "0", p->st.n, v);
-}
-
-static void
-find_scans(struct scan *p)
-{
-    struct emitter *e = p->st.e;
-    for (uint32_t i = 0; i < e->kernel.acc.n; i++) {
-        const struct acc *a = &e->kernel.acc.at[i];
-        CHECK(p->n < SCAN_MAX, "a kernel of more than %d scans", SCAN_MAX);
-        p->acc[p->n] = a;
-        p->free[p->n] = op_any_order(a->op, a->dtype);
-        p->none[p->n++] = emit_constant(e, a->dtype, op_identity_bits(a->op, a->dtype), SCAN_LANES);
-    }
 }
 
 bool
@@ -194,8 +194,12 @@ cpu_scan(struct emitter *e)
 {
     struct scan p = {0};
     struct emit_loop l;
+    if (e->sched->tile[SCAN_TILE_STRIP]) {
+        scan_columns(e);
+        return true;
+    }
     stages_begin(&p.st, e);
-    find_scans(&p);
+    scans_find(&p.all, e, SCAN_LANES);
     emit_function(e, "kernel");
     stages_function(&p.st);
     p.whole = emit_op(e, "and i64 %s, %d", p.st.n, -SCAN_LANES);

@@ -5,6 +5,8 @@
 #include "frontend/cli/cli.h"
 #include "frontend/cli/explain.h"
 
+#include "passes/schedule_scan.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -262,7 +264,11 @@ contract_words(const struct schedule *s, struct str *out)
 static void
 scan_words(const struct schedule *s, struct str *out)
 {
-    str_printf(out, "rows along memory, vectors of %u", s->vec);
+    if (s->tile[SCAN_TILE_STRIP])
+        str_printf(out, "columns side by side in strips of %u", s->tile[SCAN_TILE_STRIP]);
+    else
+        str_add(out, "rows along memory");
+    str_printf(out, ", vectors of %u", s->vec);
 }
 
 static void
