@@ -17,6 +17,9 @@ enum {
     STRIPS = 2,            // a thread, at least
     ROWS_AHEAD = 4,        // that are asked for
     MAX_WRITTEN_OUT = 600, // cost of the elements of 16 rows
+    MIN_SPANS = 4,         // of a row that is divided
+    PARTS = 16,            // units a thread
+    LINES_AHEAD = 128,     // of 64 bytes, in rows that are divided: 5.2 ms became 4.3
 };
 
 static bool
@@ -119,6 +122,40 @@ schedule_columns(const struct kernel *k, const struct target *t, int64_t bytes, 
     s->grain = GRAIN_WORK / max64(work, 1) + 1;
 }
 
+// Whether some scan's operand depends on another scan's result: then what a span comes to depends
+// on those before it.
+static bool
+scans_in_turn(const struct kernel *k)
+{
+    bool turn = false, *after = xcalloc(k->inst.n, 1);
+    for (uint32_t i = 1; i < k->inst.n; i++) {
+        const struct inst *x = &k->inst.at[i];
+        after[i] = x->op == OP_result || after[x->a] || after[x->b] || after[x->c];
+    }
+    for (uint32_t i = 0; i < k->acc.n; i++)
+        turn |= after[k->acc.at[i].value];
+    xfree(after);
+    return turn;
+}
+
+// Few long rows: spans are divided among threads, PARTS units for each.
+static void
+schedule_spans(const struct kernel *k, const struct target *t, struct schedule *s)
+{
+    int64_t points = kernel_points(k, AXIS_R), rows = kernel_points(k, AXIS_P), bytes = 0;
+    int64_t parts = (points + SCAN_SPAN - 1) / SCAN_SPAN, threads = t->units;
+    if (threads < 2 || rows >= 2 * threads || parts < MIN_SPANS || scans_in_turn(k))
+        return;
+    int64_t each = max64(rows * parts / (threads * PARTS), 1); // spans a unit
+    for (uint32_t i = 0; i < k->acc.n; i++)
+        bytes += rows * parts * SCAN_LANES * dtype_size(k->acc.at[i].dtype);
+    s->chunk = each * SCAN_SPAN;
+    s->units = s->finish_units = rows * ((parts + each - 1) / each);
+    s->grain = 1;
+    s->prefetch = rows * points * element_bytes(k) > schedule_own_cache(t) ? LINES_AHEAD : 0;
+    s->shared_scratch_bytes = bytes;
+}
+
 bool
 schedule_scan(const struct kernel *k, const struct target *t, struct schedule *s, uint8_t *why)
 {
@@ -138,5 +175,7 @@ schedule_scan(const struct kernel *k, const struct target *t, struct schedule *s
                          stores_run_along(k, along);
     if (columns)
         schedule_columns(k, t, bytes, s);
+    else
+        schedule_spans(k, t, s);
     return true;
 }

@@ -157,6 +157,8 @@ access_elements(const struct launch *l, uint32_t axes, uint32_t stages, int64_t 
     if (k->cls == CLASS_SCATTER)
         return n * scatter_repeats(k, axes, t->l2);
     int64_t again = k->cls == CLASS_COLUMN ? 1 : repeats(k, axes, t->l2);
+    if (k->cls == CLASS_SCAN && l->sched.finish_units) // what spans come to, then their elements
+        again *= 2;
     uint32_t reduce = ((1u << k->nred) - 1) << (k->naxis - k->nred);
     int64_t row = footprint(k, k->naxis - k->nred);
     if (k->cls == CLASS_COLUMN)

@@ -267,7 +267,7 @@ scan_words(const struct schedule *s, struct str *out)
     if (s->tile[SCAN_TILE_STRIP])
         str_printf(out, "columns side by side in strips of %u", s->tile[SCAN_TILE_STRIP]);
     else
-        str_add(out, "rows along memory");
+        str_add(out, s->finish_units ? "long rows divided among threads" : "rows along memory");
     str_printf(out, ", vectors of %u", s->vec);
 }
 
