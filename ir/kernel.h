@@ -208,7 +208,8 @@ struct schedule {
     uint8_t streaming_store;
     uint8_t prefetch;   // column: rows ahead; pointwise transposed: 1: ask for the next squares and
                         // rows of a tile; pointwise, split: cache lines ahead; row: the cache
-                        // (1, 2) that the next row, or group of rows, is asked for; 0: none
+                        // (1, 2) that the next row, or group of rows, is asked for; scan:
+                        // rows or lines, passes/schedule_scan.h; 0: none
     uint8_t transpose;  // pointwise: axis + 1 along which some access runs when it is not the last;
                         // contract: 1: m and n (and so a and b) change roles
     uint8_t rows;       // contract: the register tile is rows x (unroll vectors of vec lanes); row:

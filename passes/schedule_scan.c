@@ -19,7 +19,7 @@ enum {
     MAX_WRITTEN_OUT = 600, // cost of the elements of 16 rows
     MIN_SPANS = 4,         // of a row that is divided
     PARTS = 16,            // units a thread
-    LINES_AHEAD = 128,     // of 64 bytes, in rows that are divided: 5.2 ms became 4.3
+    LINES_AHEAD = 128,     // of 64 bytes: 330 us became 312, in a row that is divided 5.2 ms 4.3
 };
 
 static bool
@@ -152,7 +152,6 @@ schedule_spans(const struct kernel *k, const struct target *t, struct schedule *
     s->chunk = each * SCAN_SPAN;
     s->units = s->finish_units = rows * ((parts + each - 1) / each);
     s->grain = 1;
-    s->prefetch = rows * points * element_bytes(k) > schedule_own_cache(t) ? LINES_AHEAD : 0;
     s->shared_scratch_bytes = bytes;
 }
 
@@ -171,11 +170,14 @@ schedule_scan(const struct kernel *k, const struct target *t, struct schedule *s
     s->grain = GRAIN_WORK / max64(work, 1) + 1;
     int64_t bytes = rows * points * element_bytes(k);
     uint32_t along = columns ? k->naxis - k->nred - 1u : k->naxis - 1u;
-    s->streaming_store = t->llc > 0 && bytes > schedule_streaming_bytes(t) &&
-                         stores_run_along(k, along);
-    if (columns)
+    // Stores that go from row to row wait longest for their lines.
+    int64_t stream = schedule_streaming_bytes(t) / (columns ? 2 : 1);
+    s->streaming_store = t->llc > 0 && bytes >= stream && stores_run_along(k, along);
+    if (columns) {
         schedule_columns(k, t, bytes, s);
-    else
+    } else {
+        s->prefetch = bytes > schedule_own_cache(t) ? LINES_AHEAD : 0;
         schedule_spans(k, t, s);
+    }
     return true;
 }

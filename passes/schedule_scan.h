@@ -3,7 +3,7 @@
 //   tile[1]  what is known about extents (enum row_extent)
 //   tile[2]  levels of the order (ir/kernel.h) that a row reaches: 1: one block, 2: one span, 3: all
 //   unroll   columns: rows that are written out one after the other; 0: all go row by row
-//   prefetch columns: rows ahead; rows divided among threads: cache lines
+//   prefetch columns: rows ahead; rows: cache lines ahead
 //   finish_units  rows divided among threads, chunk elements (of whole spans) a unit; else 0
 #ifndef FUSEC_PASSES_SCHEDULE_SCAN_H
 #define FUSEC_PASSES_SCHEDULE_SCAN_H

@@ -125,6 +125,19 @@ def argmax(x):
     return x.argmax(-1)
 
 
+def cumsum(x):
+    return jnp.cumsum(x, -1)
+
+
+def cumsum_columns(x):
+    return jnp.cumsum(x, 0)
+
+
+def running_mean(x, weight):
+    w = jnp.abs(weight)
+    return jnp.cumsum(x * w, -1) / jnp.cumsum(w, -1)
+
+
 WAYS = {
     "add_relu": add_relu,
     "bias_gelu_residual_f32": bias_gelu_residual,
@@ -154,6 +167,10 @@ WAYS = {
     "argmax_f32": argmax,
     "add_relu_f16": add_relu,
     "layernorm_f16": layernorm,
+    "cumsum_f32": cumsum,
+    "cumsum_columns_f32": cumsum_columns,
+    "cumsum_long_f32": cumsum,
+    "running_mean_f32": running_mean,
 }
 
 

@@ -1,4 +1,5 @@
-"""The workloads in numexpr: what is elementwise is evaluated by it, matmuls and maxima by NumPy.
+"""The workloads in numexpr: what is elementwise is evaluated by it, matmuls, maxima and scans by
+NumPy.
 
 It knows neither bf16 nor erf; the workloads that need them cannot be stated.
 """
@@ -112,6 +113,20 @@ def argmax(x):
     return x.argmax(-1)
 
 
+def cumsum(x):
+    return np.cumsum(x, -1)
+
+
+def cumsum_columns(x):
+    return np.cumsum(x, 0)
+
+
+def running_mean(x, weight):
+    w = evaluate("abs(w)", w=weight)
+    a, b = np.cumsum(evaluate("x * w", x=x, w=w), -1), np.cumsum(w, -1)
+    return evaluate("a / b", a=a, b=b)
+
+
 WAYS = {
     "add_relu": add_relu,
     "softmax_f32": softmax,
@@ -132,6 +147,10 @@ WAYS = {
     "sum_i32": sum_i32,
     "count_positive_f32": count_positive,
     "argmax_f32": argmax,
+    "cumsum_f32": cumsum,
+    "cumsum_columns_f32": cumsum_columns,
+    "cumsum_long_f32": cumsum,
+    "running_mean_f32": running_mean,
 }
 
 

@@ -66,6 +66,11 @@ TEXT = {
         e = Sub(x, target) d = Abs(e) near = LessOrEqual(d, one)
         square = Mul(d, d) a = Mul(square, half) b = Sub(d, half) loss = Where(near, a, b)
         out0 = ReduceMean <keepdims = 0> (loss)""",
+    "cumsum_f32": "a = Constant <value_int = 1> () out0 = CumSum(x, a)",
+    "cumsum_columns_f32": "a = Constant <value_int = 0> () out0 = CumSum(x, a)",
+    "cumsum_long_f32": "a = Constant <value_int = 0> () out0 = CumSum(x, a)",
+    "running_mean_f32": """a = Constant <value_int = 1> () w = Abs(weight) t = Mul(x, w)
+        s = CumSum(t, a) n = CumSum(w, a) out0 = Div(s, n)""",
 }
 
 

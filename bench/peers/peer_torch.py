@@ -132,6 +132,19 @@ def argmax(x):
     return x.argmax(-1)
 
 
+def cumsum(x):
+    return torch.cumsum(x, -1)
+
+
+def cumsum_columns(x):
+    return torch.cumsum(x, 0)
+
+
+def running_mean(x, weight):
+    w = torch.abs(weight)
+    return torch.cumsum(x * w, -1) / torch.cumsum(w, -1)
+
+
 # graph: the ways to state it
 WAYS = {
     "add_relu": [add_relu],
@@ -163,6 +176,10 @@ WAYS = {
     "argmax_f32": [argmax],
     "add_relu_f16": [add_relu],
     "layernorm_f16": [layernorm],
+    "cumsum_f32": [cumsum],
+    "cumsum_columns_f32": [cumsum_columns],
+    "cumsum_long_f32": [cumsum],
+    "running_mean_f32": [running_mean],
 }
 
 

@@ -163,7 +163,7 @@ step(struct strip *p, const struct row *r, uint32_t i, uint32_t k, const char *x
                    x, no, x, keep);
 }
 
-// Asks for what is loaded some rows on.
+// Asks for what is loaded, and stored unless around the caches, some rows on.
 static void
 ask_ahead(struct strip *p, struct emit_scope *s)
 {
@@ -177,6 +177,13 @@ ask_ahead(struct strip *p, struct emit_scope *s)
         int64_t bytes = x->stride[k->naxis - 1] * e->sched->prefetch * dtype_size(x->dtype);
         if (bytes)
             emit_prefetch(e, emit_ptr(e, emit_address(e, s, in->aux), emit_num(e, bytes), "i8"), 1);
+    }
+    for (uint32_t i = 0; i < k->store.n && e->sched->prefetch && !e->sched->streaming_store; i++) {
+        const struct access *x = &k->access.at[k->store.at[i].access];
+        int64_t bytes = x->stride[k->naxis - 1] * e->sched->prefetch * dtype_size(x->dtype);
+        if (x->stride[p->c.axis] == 1 && bytes)
+            emit_prefetch_write(e, emit_ptr(e, emit_address(e, s, k->store.at[i].access),
+                                            emit_num(e, bytes), "i8"));
     }
 }
 

@@ -49,6 +49,10 @@ static const struct { // the first nineteen are those that other compilers are m
     {"argmax_f32", "argmax_f32", 0},
     {"add_relu_f16", "add_relu_f16", 0},
     {"layernorm_f16", "layernorm_f16", 0},
+    {"cumsum_f32", "cumsum_f32", 0},
+    {"cumsum_columns_f32", "cumsum_columns_f32", 0},
+    {"cumsum_long_f32", "cumsum_long_f32", 0},
+    {"running_mean_f32", "running_mean_f32", 0},
 };
 
 struct request {

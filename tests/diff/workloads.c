@@ -137,6 +137,8 @@ static const struct {
     {"hash_i32", 1, true},          {"sum_i32", 1, true},
     {"count_positive_f32", 1, true}, {"argmax_f32", 1, true},
     {"add_relu_f16", 1, true},      {"layernorm_f16", 1, true},
+    {"cumsum_f32", 1, true},        {"cumsum_columns_f32", 1, true},
+    {"cumsum_long_f32", 1, false},  {"running_mean_f32", 1, true},
 };
 
 static struct graph *
