@@ -59,6 +59,10 @@ WIDE(asin, asinl(x))
 WIDE(acos, acosl(x))
 WIDE(atan, atanl(x))
 WIDE(atan2, atan2l(x, y))
+WIDE(asinh, asinhl(x))
+WIDE(acosh, acoshl(x))
+WIDE(atanh, atanhl(x))
+WIDE(cbrt, cbrtl(x))
 WIDE(pow, powl(x, y))
 WIDE(sigmoid, 1 / (1 + expl(-x)))
 WIDE(rsqrt, 1 / sqrtl(x))
@@ -87,6 +91,10 @@ static const struct function functions[] = {
     BOTH(acos, 1, -1, 1, 0, 0),
     BOTH(atan, 1, -5, 5, 0, 0),
     BOTH(atan2, 2, -5, 5, -5, 5),
+    BOTH(asinh, 1, -5, 5, 0, 0),
+    BOTH(acosh, 1, 1, 10, 0, 0),
+    BOTH(atanh, 1, -1, 1, 0, 0),
+    BOTH(cbrt, 1, -30, 30, 0, 0),
     BOTH(pow, 2, 1e-2, 1e2, -8, 8),
     {"sigmoid", "sigmoid", NULL, NULL, 1, DT_f32, -20, 20, 0, 0, sigmoid_wide},
     {"sigmoid", "sigmoid", NULL, NULL, 1, DT_f64, -20, 20, 0, 0, sigmoid_wide},

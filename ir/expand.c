@@ -38,6 +38,8 @@ static expand_rule *const rules[OP_COUNT] = {
     [OP_log1p] = expand_log1p,       [OP_tan] = expand_tan,
     [OP_asin] = expand_asin,         [OP_acos] = expand_acos,
     [OP_atan] = expand_atan,         [OP_atan2] = expand_atan2,
+    [OP_asinh] = expand_asinh,       [OP_acosh] = expand_acosh,
+    [OP_atanh] = expand_atanh,       [OP_cbrt] = expand_cbrt,
 };
 
 static bool

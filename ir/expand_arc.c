@@ -4,9 +4,9 @@
 // atan 1 is rounded right) and up to sqrt(2) - 1 for f64 (to 2^-63.9). Beyond, atan x is a constant
 // and atan of a quotient: pi / 2 + atan(-1 / x), and for f64 between sqrt(2) - 1 and sqrt(2) + 1
 // pi / 4 + atan((x - 1) / (x + 1)). atan2 has a quotient anyhow, of the smaller of both sizes by
-// the larger, or of their difference by their sum; what it adds is a sum of such constants, chosen by
-// signs, and t is negated where the angle decreases with it. A division is dear, but beside it the
-// polynomial is computed; Newton's steps would take the instructions that that needs.
+// the larger, or of their difference by their sum; what it adds is a sum of such constants, chosen
+// by signs, and t is negated where the angle decreases with it. A division is dear, but beside it
+// the polynomial is computed; Newton's steps would take the instructions that that needs.
 //
 // Constants have two parts. The second, the rest of atan and t are added to the first, small ones
 // first, so that 0 and what is tiny come out as they are.

@@ -22,13 +22,14 @@
 // exp2 differs from exp in its reduction, r = x - n, which is exact, as are integers' results.
 //
 // expm1(x) = 2^n r + (2^n - 1) + 2^n (lo + r^2 P): here r is x - n ln2_hi, exact, and lo what
-// n ln 2 has beyond that. Large x, where 2^n overflows before the result does, are a rare operand: exp.
+// n ln 2 has beyond that. Large x, where 2^n overflows before the result does, are a rare operand:
+// exp.
 //
 // sinh and cosh, of |x|: with a = 2^n / 2 and b = 2^-n / 2 they are (a - b) cosh r + (a + b) sinh
 // r, and with a + b and a - b exchanged. Neither cancels, and both polynomials are short, as they
 // are of r^2; no quotient is taken. The largest term is added last, its rest (a's or b's digits
-// that the sum does not hold) with what is small. Near overflow and beyond: exp(x) / 2, with half of
-// 2^n.
+// that the sum does not hold) with what is small. Near overflow and beyond: exp(x) / 2, with half
+// of 2^n.
 //
 // sigmoid(x) = 1 / (1 + exp(-x)); the sum is (2^n + 1) + (2^n expm1(r) + what 2^n + 1 loses).
 // Newton's steps are cheaper than a division (x_inverse). Denormal results are a rare operand here

@@ -169,7 +169,8 @@ expand_rule expand_sign, expand_rsqrt, expand_reciprocal, expand_isnan, expand_i
     expand_floordiv, expand_mod, expand_fmod, expand_exp, expand_sigmoid, expand_tanh, expand_erf,
     expand_log, expand_sin, expand_cos, expand_pow, expand_gelu, expand_gelu_tanh,
     expand_exp2, expand_expm1, expand_sinh, expand_cosh, expand_log2, expand_log10, expand_log1p,
-    expand_tan, expand_asin, expand_acos, expand_atan, expand_atan2;
+    expand_tan, expand_asin, expand_acos, expand_atan, expand_atan2, expand_asinh, expand_acosh,
+    expand_atanh, expand_cbrt;
 // Conversions to and from f16 and bf16, by way of f32, still with one rounding.
 val expand_cast(struct expander *x, uint8_t to, val a);
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fits the polynomials of ir/expand_{arc,exp,log,pow,trig}.c and prints them.
+"""Fits the polynomials of ir/expand_{arc,exp,log,pow,root,trig}.c and prints them.
 
 Needs mpmath; takes a few minutes. Usage: fit_polynomials.py [NAME...]
 
@@ -194,6 +194,23 @@ def asin_weight(z):
     return mp.sqrt(z)**3 / mp.asin(mp.sqrt(z))
 
 
+def arcth_rest(z):  # atanh(s) = s + s^3 P(s^2)
+    s = mp.sqrt(z)
+    return (mp.atanh(s) - s) / s**3
+
+
+def arcth_weight(z):
+    return mp.sqrt(z)**3 / mp.atanh(mp.sqrt(z))
+
+
+def root_rest(e):  # (1 - e)^(-1/3) = 1 + e P(e)
+    return (mp.power(1 - e, -mp.mpf(1) / 3) - 1) / e if abs(e) > TINY else mp.mpf(1) / 3
+
+
+def root_weight(e):
+    return abs(e) * mp.power(1 - e, mp.mpf(1) / 3)
+
+
 def odd_fit(rest, weight, high, degree, to):
     return fit(rest, weight, mp.mpf('1e-9'), mp.mpf(high)**2, degree, to)
 
@@ -235,6 +252,9 @@ FITS = {
     # atan32's last coefficient is 0x1.339p-26 more in use, so that atan 1 is rounded right.
     'atan32': lambda: odd_fit(atan_rest, atan_weight, 1, 8, F32),
     'atan64': lambda: odd_fit(atan_rest, atan_weight, (ROOT - 1) * mp.mpf('1.0001'), 11, F64),
+    'atanh32': lambda: odd_fit(arcth_rest, arcth_weight, '0.215', 2, F32),
+    'atanh64': lambda: odd_fit(arcth_rest, arcth_weight, '0.215', 7, F64),
+    'cbrt': lambda: fit(root_rest, root_weight, -mp.mpf('0.1021'), mp.mpf('0.1021'), 2, F32),
     'asin32': lambda: odd_fit(asin_rest, asin_weight, mp.mpf(1) / 2, 4, F32),
     'asin64': lambda: odd_fit(asin_rest, asin_weight, mp.mpf(1) / 2, 12, F64),
 }

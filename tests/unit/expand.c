@@ -107,6 +107,13 @@ static const struct corner corners[] = {
     {OP_acos, 1.5, NOT}, {OP_acos, -1.5, NOT}, {OP_acos, INF, NOT}, {OP_acos, -INF, NOT},
     {OP_atan, 0, 0}, {OP_atan, -0.0, -0.0}, {OP_atan, INF, PI / 2}, {OP_atan, -INF, -PI / 2},
     {OP_atan, 1, PI / 4}, {OP_atan, -1, -PI / 4},
+    {OP_asinh, 0, 0}, {OP_asinh, -0.0, -0.0}, {OP_asinh, INF, INF}, {OP_asinh, -INF, -INF},
+    {OP_acosh, 1, 0}, {OP_acosh, 0.5, NOT}, {OP_acosh, 0, NOT}, {OP_acosh, -1, NOT},
+    {OP_acosh, -5, NOT}, {OP_acosh, INF, INF}, {OP_acosh, -INF, NOT},
+    {OP_atanh, 0, 0}, {OP_atanh, -0.0, -0.0}, {OP_atanh, 1, INF}, {OP_atanh, -1, -INF},
+    {OP_atanh, 1.5, NOT}, {OP_atanh, -1.5, NOT}, {OP_atanh, INF, NOT}, {OP_atanh, -INF, NOT},
+    {OP_cbrt, 0, 0}, {OP_cbrt, -0.0, -0.0}, {OP_cbrt, 8, 2}, {OP_cbrt, -27, -3},
+    {OP_cbrt, INF, INF}, {OP_cbrt, -INF, -INF}, {OP_cbrt, 0.125, 0.5},
 };
 
 Test(expand, more_functions_at_their_corners)
@@ -160,6 +167,21 @@ Test(expand, whole_powers_are_exact)
     }
 }
 
+Test(expand, cube_roots_of_cubes_are_exact)
+{
+    for (int d = 0; d < 2; d++) {
+        int64_t most = d ? 256 : 208064; // its cube has no more digits than the format
+        for (int64_t n = 1; n <= most; n += n < 1000 ? 1 : 331) {
+            double cube = (double)(n * n * n);
+            EXPECT(f(OP_cbrt, floats[d], cube, 0), (double)n);
+            EXPECT(f(OP_cbrt, floats[d], ldexp(-cube, d ? -120 : -960), 0),
+                   ldexp(-(double)n, d ? -40 : -320));
+        }
+        for (int n = d ? -49 : -358; 3 * n < (d ? 128 : 1024); n++) // denormals too
+            EXPECT(f(OP_cbrt, floats[d], ldexp(1, 3 * n), 0), ldexp(1, n));
+    }
+}
+
 // Of exp alone what is halved has overflowed there already.
 Test(expand, hyperbolic_functions_near_overflow)
 {
@@ -183,7 +205,7 @@ Test(expand, nan_of_any_payload_stays_nan)
     static const uint16_t ops[] = {
         OP_exp,   OP_log,  OP_sin,  OP_cos,   OP_tanh, OP_erf,  OP_sign, OP_sigmoid, OP_rsqrt,
         OP_reciprocal,     OP_exp2, OP_expm1, OP_sinh, OP_cosh, OP_log2, OP_log10,   OP_log1p,
-        OP_tan,   OP_asin, OP_acos, OP_atan,
+        OP_tan,   OP_asin, OP_acos, OP_atan,  OP_asinh, OP_acosh, OP_atanh, OP_cbrt,
     };
     static const uint64_t nan32[] = {0x7fc00000, 0xffc00000, 0x7fffffff, 0x7fc00123, 0x7f800001};
     static const uint64_t nan64[] = {0x7ff8000000000000, 0xfff8000000000000, 0x7fffffffffffffff,
@@ -291,7 +313,8 @@ Test(expand, results_reach_the_denormals_and_the_top)
     cr_expect_float_eq(f(OP_log, DT_f64, 0x1p-1074, 0), -744.4400719213812, 1e-12);
     EXPECT(f(OP_tanh, DT_f32, 0x1p-149, 0), 0x1p-149);
     EXPECT(f(OP_tanh, DT_f64, -0x1p-1074, 0), -0x1p-1074);
-    static const uint16_t near_0[] = {OP_expm1, OP_sinh, OP_log1p, OP_tan, OP_asin, OP_atan};
+    static const uint16_t near_0[] = {OP_expm1, OP_sinh, OP_log1p, OP_tan,
+                                      OP_asin,  OP_atan, OP_asinh, OP_atanh};
     for (uint32_t i = 0; i < sizeof near_0 / sizeof *near_0; i++)
         for (int d = 0; d < 2; d++) {
             double least = d ? 0x1p-149 : 0x1p-1074;

@@ -416,6 +416,10 @@ ACCURACY(tan, 1e5, false)
 ACCURACY(asin, 1.01, false)
 ACCURACY(acos, 1.01, false)
 ACCURACY(atan, 5, false)
+ACCURACY(asinh, 5, false)
+ACCURACY(acosh, 5, false)
+ACCURACY(atanh, 1.01, false)
+ACCURACY(cbrt, 30, false)
 
 // ---- pow
 
