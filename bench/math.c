@@ -63,6 +63,7 @@ WIDE(asinh, asinhl(x))
 WIDE(acosh, acoshl(x))
 WIDE(atanh, atanhl(x))
 WIDE(cbrt, cbrtl(x))
+WIDE(erfc, erfcl(x))
 WIDE(pow, powl(x, y))
 WIDE(sigmoid, 1 / (1 + expl(-x)))
 WIDE(rsqrt, 1 / sqrtl(x))
@@ -95,6 +96,7 @@ static const struct function functions[] = {
     BOTH(acosh, 1, 1, 10, 0, 0),
     BOTH(atanh, 1, -1, 1, 0, 0),
     BOTH(cbrt, 1, -30, 30, 0, 0),
+    BOTH(erfc, 1, -3.5, 3.5, 0, 0),
     BOTH(pow, 2, 1e-2, 1e2, -8, 8),
     {"sigmoid", "sigmoid", NULL, NULL, 1, DT_f32, -20, 20, 0, 0, sigmoid_wide},
     {"sigmoid", "sigmoid", NULL, NULL, 1, DT_f64, -20, 20, 0, 0, sigmoid_wide},

@@ -40,6 +40,7 @@ static expand_rule *const rules[OP_COUNT] = {
     [OP_atan] = expand_atan,         [OP_atan2] = expand_atan2,
     [OP_asinh] = expand_asinh,       [OP_acosh] = expand_acosh,
     [OP_atanh] = expand_atanh,       [OP_cbrt] = expand_cbrt,
+    [OP_erfc] = expand_erfc,
 };
 
 static bool

@@ -239,6 +239,21 @@ scaled_up(struct expander *x, const struct exp_format *f, struct reduced v, val 
 }
 
 val
+x_exp_product(struct expander *x, val hi, val lo, val g, val g_lo)
+{
+    const struct exp_format *f = format_of(x, hi);
+    struct reduced v = reduce_roughly(x, f, hi, 1, x_num(x, f->flt, f->magic + f->bias));
+    lo = x_fma(x, v.n, x_num(x, f->flt, -f->ln2_lo), lo);
+    val r = x_add(x, v.r, lo), r2 = x_mul(x, r, r);
+    val p = x_poly_by_pairs(x, r, r2, f->expm1_poly, f->nexpm1);
+    val expm1 = x_add(x, v.r, x_fma(x, p, r2, lo));
+    val product = x_add(x, g, x_fma(x, g, expm1, g_lo));
+    val raised = x_mul(x, product, scaled_by(x, f, v, f->half_scale_log2));
+    val far = x_lt(x, hi, x_num(x, f->flt, 6 - f->near));
+    return x_where_rarely(x, far, scaled_down(x, f, raised), x_mul(x, product, v.scale));
+}
+
+val
 expand_exp(struct expander *x, val a, val b, val c)
 {
     (void)b, (void)c;

@@ -160,6 +160,9 @@ val x_rough_inverse(struct expander *x, val d);
 val x_exp_sum(struct expander *x, val hi, val lo);
 val x_exp_sum_anywhere(struct expander *x, val hi, val lo);
 
+// exp(hi + lo) (g + g_lo), hi <= 0 and hardly below exp's limit, g > 2^-6, the rest small.
+val x_exp_product(struct expander *x, val hi, val lo, val g, val g_lo);
+
 val x_tanh32(struct expander *x, val a); // by a table
 
 // A rule per op that needs one; operands have the op's (promoted) dtype.
@@ -170,7 +173,7 @@ expand_rule expand_sign, expand_rsqrt, expand_reciprocal, expand_isnan, expand_i
     expand_log, expand_sin, expand_cos, expand_pow, expand_gelu, expand_gelu_tanh,
     expand_exp2, expand_expm1, expand_sinh, expand_cosh, expand_log2, expand_log10, expand_log1p,
     expand_tan, expand_asin, expand_acos, expand_atan, expand_atan2, expand_asinh, expand_acosh,
-    expand_atanh, expand_cbrt;
+    expand_atanh, expand_cbrt, expand_erfc;
 // Conversions to and from f16 and bf16, by way of f32, still with one rounding.
 val expand_cast(struct expander *x, uint8_t to, val a);
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fits the polynomials of ir/expand_{arc,exp,log,pow,root,trig}.c and prints them.
+"""Fits the polynomials of ir/expand_{arc,erfc,exp,log,pow,root,trig}.c and prints them.
 
 Needs mpmath; takes a few minutes. Usage: fit_polynomials.py [NAME...]
 
@@ -203,6 +203,15 @@ def arcth_weight(z):
     return mp.sqrt(z)**3 / mp.atanh(mp.sqrt(z))
 
 
+def erfcx(t):  # (1 + 2 x) exp(x^2) erfc(x), t = (x - 4) / (x + 4) < 1
+    x = 4 * (1 + t) / (1 - t)
+    return (1 + 2 * x) * mp.exp(x * x) * mp.erfc(x)
+
+
+def erfcx_rest(t):  # that is 1 + (1 + t) P(t)
+    return (erfcx(t) - 1) / (1 + t) if 1 + t > TINY else 4 - 4 / mp.sqrt(mp.pi)
+
+
 def root_rest(e):  # (1 - e)^(-1/3) = 1 + e P(e)
     return (mp.power(1 - e, -mp.mpf(1) / 3) - 1) / e if abs(e) > TINY else mp.mpf(1) / 3
 
@@ -254,6 +263,8 @@ FITS = {
     'atan64': lambda: odd_fit(atan_rest, atan_weight, (ROOT - 1) * mp.mpf('1.0001'), 11, F64),
     'atanh32': lambda: odd_fit(arcth_rest, arcth_weight, '0.215', 2, F32),
     'atanh64': lambda: odd_fit(arcth_rest, arcth_weight, '0.215', 7, F64),
+    # x up to 28
+    'erfc64': lambda: fit(erfcx_rest, lambda t: (1 + t) / erfcx(t), -1, mp.mpf('0.75'), 21, F64),
     'cbrt': lambda: fit(root_rest, root_weight, -mp.mpf('0.1021'), mp.mpf('0.1021'), 2, F32),
     'asin32': lambda: odd_fit(asin_rest, asin_weight, mp.mpf(1) / 2, 4, F32),
     'asin64': lambda: odd_fit(asin_rest, asin_weight, mp.mpf(1) / 2, 12, F64),

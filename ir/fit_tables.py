@@ -129,6 +129,25 @@ def pieces(name, function, first, scale, shift, limit, degree, slope, skip):
         print_row([digits(v) + 'f' if v else '0' for v in row])
 
 
+def erfcx_pieces(function, first, scale, shift, limit, degree):
+    """The same, but 0 has a value: only the first center is fixed."""
+    table = [[0.0] * 16 for _ in range(degree + 2)]
+    bits = int(np.float32(first).view(np.int32)) >> shift
+    worst = 0
+    for i in range(bits, bits + 16):
+        edge = [float(np.int32(j << shift).view(np.float32)) for j in (i, i + 1)]
+        low, high = (edge[0] - first) / scale, min((edge[1] - first) / scale, limit)
+        tried = [(c, *fit_piece(function, low, high, c, [f32(function(np.array(c)))], degree, 0))
+                 for c in ([0.0] if i == bits else centers(function, low, high)[:3])]
+        best = min(tried, key=lambda p: p[2])
+        worst = max(worst, best[2])
+        for row, v in zip(table, [best[0], *best[1]]):
+            row[i % 16] = v
+    print(f'// erfcx32: at most {worst:.2f} ulp')
+    for row in table:
+        print_row([digits(v) + 'f' if v else '0' for v in row])
+
+
 def fit_gate(function, low, high, degree, first, damping):
     """Coefficients of -P in u, lowest order first, and the largest error of gelu."""
     k = np.arange(200)
@@ -200,6 +219,7 @@ def series(h):
 
 pieces('tanh32', np.tanh, 1.0, 1.625, 21, 9.02, 5, 1.0, 0)
 pieces('erf32', np.vectorize(math.erf), 1.25, 0.9375, 20, 3.93, 5, 2 / math.sqrt(math.pi), 1)
+erfcx_pieces(np.vectorize(lambda x: math.exp(x * x) * math.erfc(x)), 1.0, 1.4765625, 21, 10.1, 6)
 gates('gelu32', np.vectorize(lambda u: math.erfc(u / math.sqrt(2)) / 2), 5.3)
 gates('gelu_tanh32', np.vectorize(
     lambda u: 1 / (1 + math.exp(math.sqrt(8 / math.pi) * (u + 0.044715 * u**3)))), 5.0)

@@ -113,6 +113,39 @@ static const float gelu_tanh32[GELU_TABLES][PIECES] = {
      -0.0f},
 };
 
+static const float erfc32[ERFC_TABLES][PIECES] = {
+    {0x1.b224fep-1f, 0x1.304e98p+0f, 0x1.870542p+0f, 0x1.db21d8p+0f, 0x1.2f0e4cp+1f,
+     0x1.87b6ap+1f, 0x1.dd2704p+1f, 0x1.19991ep+2f, 0x1.58985cp+2f, 0x1.b0fcfep+2f,
+     0x1.03bfc6p+3f, 0x1.2e89a8p+3f, 0, 0x1.04ea6ap-2f, 0x1.b22ca6p-2f, 0x1.2ebd0ep-1f},
+    {0x1.e459a4p-2f, 0x1.862e94p-2f, 0x1.44c43cp-2f, 0x1.163652p-2f, 0x1.c4d274p-3f,
+     0x1.68000ep-3f, 0x1.2bd67ap-3f, 0x1.004abp-3f, 0x1.a625b4p-4f, 0x1.51f64p-4f,
+     0x1.1a952ap-4f, 0x1.e62bcep-5f, 0x1p+0f, 0x1.8898fep-1f, 0x1.504c68p-1f, 0x1.24b8dap-1f},
+    {-0x1.4e0fep-2f, -0x1.c7af42p-3f, -0x1.46b21cp-3f, -0x1.eafac2p-4f, -0x1.4d644ap-4f,
+     -0x1.ae203cp-5f, -0x1.2de966p-5f, -0x1.bc8bcap-6f, -0x1.2fa046p-6f, -0x1.875816p-7f,
+     -0x1.126dd6p-7f, -0x1.96e844p-8f, -0x1.20dd74p+0f, -0x1.79a97ap-1f, -0x1.248cd2p-1f,
+     -0x1.cf2158p-2f},
+    {0x1.922c1cp-3f, 0x1.dd624cp-4f, 0x1.2d0f76p-4f, 0x1.933236p-5f, 0x1.d13132p-6f,
+     0x1.eed06p-7f, 0x1.279874p-7f, 0x1.7960b6p-8f, 0x1.ae34bep-9f, 0x1.c0a3f6p-10f,
+     0x1.089d84p-10f, 0x1.52c05ap-11f, 0x1.ffff44p-1f, 0x1.285e82p-1f, 0x1.a883eep-2f,
+     0x1.379a06p-2f},
+    {-0x1.b41fcp-4f, -0x1.ca87bp-5f, -0x1.020d2ap-5f, -0x1.37804cp-6f, -0x1.358666p-7f,
+     -0x1.12f97cp-8f, -0x1.19f72p-9f, -0x1.39f39ep-10f, -0x1.2c5a38p-11f, -0x1.fd4e02p-13f,
+     -0x1.fabe14p-14f, -0x1.18855ap-14f, -0x1.8110c2p-1f, -0x1.92dbeep-2f, -0x1.0e133ap-2f,
+     -0x1.73dbcp-3f},
+    {0x1.b27c5cp-5f, 0x1.99ab8p-6f, 0x1.9fe5c6p-7f, 0x1.c8752cp-8f, 0x1.8aef26p-9f,
+     0x1.28281p-10f, 0x1.067f7ep-11f, 0x1.0043aep-12f, 0x1.9dd4cep-14f, 0x1.1e64f6p-15f,
+     0x1.e1e87cp-17f, 0x1.ce3cf4p-18f, 0x1.fd89f2p-2f, 0x1.ea150ep-3f, 0x1.3602cp-3f,
+     0x1.9359f4p-4f},
+    {-0x1.976aa4p-6f, -0x1.5a7c0ap-7f, -0x1.40a726p-8f, -0x1.424b12p-9f, -0x1.ed77fp-11f,
+     -0x1.3a2154p-12f, -0x1.e23ecep-14f, -0x1.9d4b82p-15f, -0x1.1f0fc8p-16f, -0x1.442776p-18f,
+     -0x1.cb1cfep-20f, -0x1.7f6234p-21f, -0x1.22df9ep-2f, -0x1.11ac74p-3f, -0x1.45a47ep-4f,
+     -0x1.8f4964p-5f},
+    {0x1.664084p-7f, 0x1.16b0e6p-8f, 0x1.d193b8p-10f, 0x1.b10236p-11f, 0x1.22d488p-12f,
+     0x1.3eb67cp-14f, 0x1.afcb16p-16f, 0x1.404de6p-17f, 0x1.752eb2p-19f, 0x1.643e12p-21f,
+     0x1.ad5f02p-23f, 0x1.370822p-24f, 0x1.bc9c98p-4f, 0x1.19fe2ap-4f, 0x1.41430cp-5f,
+     0x1.6fa546p-6f},
+};
+
 static const double erf64[2][ERF64_STEPS] = {
     {0, 0x1.addbe3f3755cfp-6, 0x1.ada069ca12edp-5, 0x1.41ee0f51d3593p-4, 0x1.acb315166acfep-4,
      0x1.0b810e43e2033p-3, 0x1.405f2eaf91e75p-3, 0x1.74e5c40b5f0c2p-3, 0x1.a906ee5068dd9p-3,
@@ -249,12 +282,13 @@ struct table
 table_named(uint64_t name)
 {
     CHECK(name < TABLE_COUNT, "there is no table %llu", (unsigned long long)name);
-    if (name >= TABLE_erf64)
+    if (name >= TABLE_erf64 && name < TABLE_erfc32)
         return (struct table){DT_f64, ERF64_STEPS, erf64[name - TABLE_erf64]};
-    const float *at = name >= TABLE_gelu_tanh32 ? gelu_tanh32[name - TABLE_gelu_tanh32]
-                      : name >= TABLE_gelu32    ? gelu32[name - TABLE_gelu32]
-                      : name >= TABLE_erf32     ? erf32[name - TABLE_erf32]
-                                                : tanh32[name - TABLE_tanh32];
+    const float *at = name >= TABLE_erfc32       ? erfc32[name - TABLE_erfc32]
+                      : name >= TABLE_gelu_tanh32 ? gelu_tanh32[name - TABLE_gelu_tanh32]
+                      : name >= TABLE_gelu32      ? gelu32[name - TABLE_gelu32]
+                      : name >= TABLE_erf32       ? erf32[name - TABLE_erf32]
+                                                  : tanh32[name - TABLE_tanh32];
     return (struct table){DT_f32, PIECES, at};
 }
 

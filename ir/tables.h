@@ -9,6 +9,8 @@
 enum { PIECE_ORDER = 5, PIECE_TABLES = PIECE_ORDER + 2 };
 // Of gelu's pieces: the coefficients of -P.
 enum { GELU_ORDER = 5, GELU_TABLES = GELU_ORDER + 1 };
+// Of the pieces of exp(x^2) erfc(x): the center, then the coefficients.
+enum { ERFC_ORDER = 6, ERFC_TABLES = ERFC_ORDER + 2 };
 
 enum table_name {
     TABLE_tanh32,
@@ -16,7 +18,8 @@ enum table_name {
     TABLE_gelu32 = TABLE_erf32 + PIECE_TABLES,
     TABLE_gelu_tanh32 = TABLE_gelu32 + GELU_TABLES,
     TABLE_erf64 = TABLE_gelu_tanh32 + GELU_TABLES, // erf(n h), then erf'(n h)
-    TABLE_COUNT = TABLE_erf64 + 2
+    TABLE_erfc32 = TABLE_erf64 + 2,
+    TABLE_COUNT = TABLE_erfc32 + ERFC_TABLES
 };
 
 struct table {

@@ -146,7 +146,7 @@ emit_lookup(struct emitter *e, uint32_t name, uint32_t lanes, const char *index)
     bool whole = fits && wide && lanes == REGISTER;
     bool split = fits && !whole && (lanes == HALF || lanes == REGISTER) &&
                  strstr(e->target->features, "+avx2");
-    if (name >= TABLE_erf64 && !wide && lanes % QUAD == 0 && lanes <= REGISTER) {
+    if (t.dtype == DT_f64 && !wide && lanes % QUAD == 0 && lanes <= REGISTER) {
         e->table_used[TABLE_erf64] |= TABLE_PAIR;
         return paired(e, TABLE_erf64, lanes, index, name > TABLE_erf64);
     }

@@ -112,6 +112,8 @@ static const struct corner corners[] = {
     {OP_acosh, -5, NOT}, {OP_acosh, INF, INF}, {OP_acosh, -INF, NOT},
     {OP_atanh, 0, 0}, {OP_atanh, -0.0, -0.0}, {OP_atanh, 1, INF}, {OP_atanh, -1, -INF},
     {OP_atanh, 1.5, NOT}, {OP_atanh, -1.5, NOT}, {OP_atanh, INF, NOT}, {OP_atanh, -INF, NOT},
+    {OP_erfc, 0, 1}, {OP_erfc, -0.0, 1}, {OP_erfc, INF, 0}, {OP_erfc, -INF, 2},
+    {OP_erfc, 30000, 0}, {OP_erfc, -30000, 2},
     {OP_cbrt, 0, 0}, {OP_cbrt, -0.0, -0.0}, {OP_cbrt, 8, 2}, {OP_cbrt, -27, -3},
     {OP_cbrt, INF, INF}, {OP_cbrt, -INF, -INF}, {OP_cbrt, 0.125, 0.5},
 };
@@ -206,6 +208,7 @@ Test(expand, nan_of_any_payload_stays_nan)
         OP_exp,   OP_log,  OP_sin,  OP_cos,   OP_tanh, OP_erf,  OP_sign, OP_sigmoid, OP_rsqrt,
         OP_reciprocal,     OP_exp2, OP_expm1, OP_sinh, OP_cosh, OP_log2, OP_log10,   OP_log1p,
         OP_tan,   OP_asin, OP_acos, OP_atan,  OP_asinh, OP_acosh, OP_atanh, OP_cbrt,
+        OP_erfc,
     };
     static const uint64_t nan32[] = {0x7fc00000, 0xffc00000, 0x7fffffff, 0x7fc00123, 0x7f800001};
     static const uint64_t nan64[] = {0x7ff8000000000000, 0xfff8000000000000, 0x7fffffffffffffff,
