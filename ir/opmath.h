@@ -53,13 +53,6 @@ floordiv_(double a, double b)
     return q - f > 0.5 ? f + 1 : f;
 }
 
-// The C library's may be an ulp off, and not exact for cubes.
-static inline double
-cbrt_(double a)
-{
-    return (double)cbrtl((long double)a);
-}
-
 // x times what a normal variable below it has of probability, and an approximation. Below -40,
 // where that is 0, so is the limit of the product.
 static inline double
@@ -74,11 +67,6 @@ gelu_tanh_(double a)
     return a < -40 ? -0.0 : a / 2 * (1 + tanh(z));
 }
 
-static inline float
-cbrt_f(float a)
-{
-    return (float)cbrt((double)a);
-}
 static inline float
 gelu_f(float a)
 {
