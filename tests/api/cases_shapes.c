@@ -55,7 +55,7 @@ wide_concats(fc_context *ctx)
             concat_of(ctx, parts[i], true, parts[i] % 4 == 0);
     }
 }
-Test(cases_shapes, concats_of_any_width)
+Test(cases_shapes, bc41_concats_of_any_width)
 {
     in_both_modes(wide_concats);
 }
@@ -102,7 +102,7 @@ many_outputs(fc_context *ctx)
             EXPECT(ctx, out[i], f, f + 1, f + 2, f + 3, f + 4, f + 5, f + 6, f + 7);
     }
 }
-Test(cases_shapes, three_hundred_outputs)
+Test(cases_shapes, bc41_three_hundred_outputs)
 {
     in_both_modes(many_outputs);
 }
@@ -239,7 +239,7 @@ borders(fc_context *ctx)
     }
     munmap(m, 3 * page);
 }
-Test(cases_shapes, memory_that_ends_at_a_page)
+Test(cases_shapes, bc70_memory_that_ends_at_a_page)
 {
     in_both_modes(borders);
 }

@@ -2,83 +2,7 @@
 // arguments, integer corners, casts out of range, roundings. Each graph runs lazy and eager, its
 // inputs as tensors (once and 37 times over: vector body and tail) and as constants of the graph;
 // the right values are IEEE 754's or NumPy's.
-#include "api.h"
-
-#include <math.h>
-#include <stdlib.h>
-
-struct world {
-    fc_context *ctx;
-    bool constants;
-    int times; // each list of values is repeated so often
-    const char *words;
-};
-
-#define N_OF(T, ...) (int)(sizeof((const T[]){__VA_ARGS__}) / sizeof(T))
-#define F(...) leaf(w, FC_F32, (const float[]){__VA_ARGS__}, N_OF(float, __VA_ARGS__), 4)
-#define I(...) leaf(w, FC_I32, (const int32_t[]){__VA_ARGS__}, N_OF(int32_t, __VA_ARGS__), 4)
-#define IS_F(t, ...) is_floats(w, t, (const float[]){__VA_ARGS__}, N_OF(float, __VA_ARGS__), #t)
-#define IS_I(t, ...) is_ints(w, t, (const int64_t[]){__VA_ARGS__}, N_OF(int64_t, __VA_ARGS__), #t)
-
-static fc_tensor
-leaf(const struct world *w, fc_dtype dtype, const void *v, int n, int size)
-{
-    if (!w->constants) {
-        char *all = malloc((size_t)(n * w->times * size));
-        for (int i = 0; i < w->times; i++)
-            memcpy(all + i * n * size, v, (size_t)(n * size));
-        fc_tensor t = fc_from_host(w->ctx, dtype, all, FC_SHAPE(n * w->times));
-        free(all);
-        return t;
-    }
-    fc_tensor part[16];
-    for (int i = 0; i < n; i++)
-        part[i] = dtype == FC_F32 ? fc_full(w->ctx, dtype, ((const float *)v)[i], FC_SHAPE(1))
-                                  : fc_full(w->ctx, dtype, ((const int32_t *)v)[i], FC_SHAPE(1));
-    return fc_concat(part, n, 0);
-}
-
-static void
-is_floats(const struct world *w, fc_tensor t, const float *right, int n, const char *what)
-{
-    float got[37 * 16];
-    fc_status s = fc_read(t, got, (size_t)(n * w->times) * 4);
-    cr_assert_eq(s, FC_OK, "%s, %s: %s", what, w->words, fc_error(w->ctx));
-    for (int i = 0; i < n * w->times; i++) {
-        float g = got[i], r = right[i % n];
-        cr_assert((isnan(g) && isnan(r)) || !memcmp(&g, &r, 4),
-                  "%s, %s: element %d is %.9g, not %.9g", what, w->words, i, g, r);
-    }
-}
-
-static void
-is_ints(const struct world *w, fc_tensor t, const int64_t *right, int n, const char *what)
-{
-    int64_t got[37 * 16];
-    fc_status s = fc_read(fc_cast(t, FC_I64), got, (size_t)(n * w->times) * 8);
-    cr_assert_eq(s, FC_OK, "%s, %s: %s", what, w->words, fc_error(w->ctx));
-    for (int i = 0; i < n * w->times; i++)
-        cr_assert_eq(got[i], right[i % n], "%s, %s: element %d is %lld, not %lld", what, w->words,
-                     i, (long long)got[i], (long long)right[i % n]);
-}
-
-static void
-everywhere(void (*check)(const struct world *w))
-{
-    for (int i = 0; i < 6; i++) {
-        static const char *const words[] = {"lazy",
-                                            "eager",
-                                            "lazy, 37 times",
-                                            "eager, 37 times",
-                                            "lazy, constants",
-                                            "eager, constants"};
-        struct world w = {new_context(i & 1 ? FC_EAGER : FC_LAZY), i >= 4, i / 2 == 1 ? 37 : 1,
-                          words[i]};
-        check(&w);
-        cr_assert_eq(fc_error_code(w.ctx), FC_OK, "%s", fc_error(w.ctx));
-        fc_context_free(w.ctx);
-    }
-}
+#include "everywhere.h"
 
 static void
 nan_wins(const struct world *w)
@@ -96,7 +20,7 @@ nan_wins(const struct world *w)
     fc_tensor c = F(0, 2, INFINITY);
     IS_F(fc_div(c, c), NAN, 1, NAN);
 }
-Test(cases_values, nan_wins)
+Test(cases_values, bc01_nan_wins)
 {
     everywhere(nan_wins);
 }
@@ -118,7 +42,7 @@ signed_zeros(const struct world *w)
     IS_F(fc_gelu(F(-0.0f, -20, 0, 20)), -0.0f, -0.0f, 0, 20);
     IS_F(fc_gelu_tanh(F(-0.0f, -20, 0, 20)), -0.0f, -0.0f, 0, 20);
 }
-Test(cases_values, signed_zeros_keep_their_sign)
+Test(cases_values, bc05_signed_zeros_keep_their_sign)
 {
     everywhere(signed_zeros);
 }
@@ -133,7 +57,7 @@ extremes(const struct world *w)
     IS_F(fc_mul(F(1e-40f), F(1e10f)), 1e-40f * 1e10f);
     IS_I(fc_eq_scalar(F(1e-45f), 0), 0);
 }
-Test(cases_values, extreme_arguments_and_denormals)
+Test(cases_values, bc09_bc27_extreme_arguments_and_denormals)
 {
     everywhere(extremes);
 }
@@ -166,7 +90,7 @@ integers(const struct world *w)
     IS_F(fc_mod(F(-7.5f, 7.5f), F(2, -2)), 0.5f, -0.5f);
     IS_F(fc_fmod(F(-7.5f), F(2)), -1.5f);
 }
-Test(cases_values, integers_wrap_and_never_trap)
+Test(cases_values, bc10_bc11_integers_wrap_and_never_trap)
 {
     everywhere(integers);
 }
@@ -188,7 +112,7 @@ casts(const struct world *w)
     IS_F(fc_cast(fc_cast(F(0.1f, 65520, 6e-8f), FC_F16), FC_F32), 0.0999755859375f, INFINITY,
          0x1p-24f);
 }
-Test(cases_values, casts_saturate_truncate_and_round)
+Test(cases_values, bc15_bc18_casts_saturate_truncate_and_round)
 {
     everywhere(casts);
 }
@@ -204,7 +128,7 @@ no_contraction(const struct world *w)
     volatile float third = 1.0f / 3, r[3] = {0.1f * third, 1.1f * third, 3.3f * third};
     IS_F(fc_mul_scalar(x, (double)third), r[0], r[1], r[2]);
 }
-Test(cases_values, products_and_sums_are_not_contracted)
+Test(cases_values, bc17_products_and_sums_are_not_contracted)
 {
     everywhere(no_contraction);
 }
@@ -238,7 +162,7 @@ far_from_zero(fc_context *ctx, int n)
     cr_assert(v >= 0 && v < 1e-9f, "deviation %g of %d equal numbers", v, n);
 }
 
-Test(cases_values, variance_far_from_zero)
+Test(cases_values, bc25_variance_far_from_zero)
 {
     static const int n[] = {2, 3, 10, 16, 33, 100, 1000};
     for (int mode = FC_LAZY; mode <= FC_EAGER; mode++) {
@@ -249,7 +173,7 @@ Test(cases_values, variance_far_from_zero)
     }
 }
 
-Test(cases_values, the_callers_floating_point_state_is_kept)
+Test(cases_values, bc27_the_callers_floating_point_state_is_kept)
 {
     volatile float a = 1e-30f, b = 1e-15f, before = a * b;
     cr_assert_gt(before, 0);

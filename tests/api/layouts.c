@@ -20,7 +20,7 @@ affine(fc_tensor x) // 2 x + 1
 }
 
 // One graph over four layouts of its input, in turn, twice: a cached program never misreads.
-Test(layouts, one_graph_over_many_layouts, .init = fill_ramp)
+Test(layouts, bc33_one_graph_over_many_layouts, .init = fill_ramp)
 {
     static const struct {
         int64_t offset, stride[2];
@@ -43,7 +43,7 @@ Test(layouts, one_graph_over_many_layouts, .init = fill_ramp)
     }
 }
 
-Test(layouts, two_views_of_one_buffer)
+Test(layouts, bc33_two_views_of_one_buffer)
 {
     for (int mode = FC_LAZY; mode <= FC_EAGER; mode++) {
         fc_context *ctx = new_context(mode);
@@ -59,7 +59,7 @@ Test(layouts, two_views_of_one_buffer)
 }
 
 // Every offset from an aligned address and every length of tail, the first call aligned.
-Test(layouts, odd_addresses_and_tails, .init = fill_ramp)
+Test(layouts, bc34_odd_addresses_and_tails, .init = fill_ramp)
 {
     for (int mode = FC_LAZY; mode <= FC_EAGER; mode++) {
         fc_context *ctx = new_context(mode);
@@ -80,7 +80,7 @@ Test(layouts, odd_addresses_and_tails, .init = fill_ramp)
     }
 }
 
-Test(layouts, empty_shapes_and_scalars)
+Test(layouts, bc28_empty_shapes_and_scalars)
 {
     for (int mode = FC_LAZY; mode <= FC_EAGER; mode++) {
         fc_context *ctx = new_context(mode);
@@ -137,7 +137,7 @@ Test(layouts, sizes_1_and_0_after_others)
 }
 
 // The same calls with other dtypes: a program is never used for the bytes of another type.
-Test(layouts, outer_products_of_mixed_dtypes)
+Test(layouts, bc49_outer_products_of_mixed_dtypes)
 {
     for (int mode = FC_LAZY; mode <= FC_EAGER; mode++) {
         fc_context *ctx = new_context(mode);
@@ -153,7 +153,7 @@ Test(layouts, outer_products_of_mixed_dtypes)
     }
 }
 
-Test(layouts, outputs_that_meet)
+Test(layouts, bc45_outputs_that_meet)
 {
     for (int mode = FC_LAZY; mode <= FC_EAGER; mode++) {
         fc_context *ctx = new_context(mode);
@@ -200,7 +200,7 @@ Test(layouts, indices_wrap_once_and_no_further)
     }
 }
 
-Test(layouts, spans_beyond_32_bits)
+Test(layouts, bc37_spans_beyond_32_bits)
 {
     // Few elements, far apart: only the pages touched exist.
     size_t bytes = (size_t)3 << 30;

@@ -152,7 +152,7 @@ Test(lifetime, borrowed_strides_may_be_negative_zero_or_wide)
     fc_context_free(ctx);
 }
 
-Test(lifetime, accumulating_without_reads_stays_bounded)
+Test(lifetime, bc55_accumulating_without_reads_stays_bounded)
 {
     fc_options o = {.size = sizeof o, .threads = 1, .flush_bytes = 1 << 20};
     fc_context *ctx;
@@ -212,7 +212,7 @@ long_chains(void *arg)
     return NULL;
 }
 
-Test(lifetime, a_chain_of_200000_ops_is_destroyed_on_a_small_stack)
+Test(lifetime, bc42_a_chain_of_200000_ops_is_destroyed_on_a_small_stack)
 {
     fc_options o = {.size = sizeof o, .threads = 1, .flush_ops = INT64_MAX};
     fc_context *ctx;
@@ -227,7 +227,7 @@ Test(lifetime, a_chain_of_200000_ops_is_destroyed_on_a_small_stack)
     fc_context_free(ctx);
 }
 
-Test(lifetime, a_chain_of_10000_ops_is_right)
+Test(lifetime, bc42_a_chain_of_10000_ops_is_right)
 {
     fc_context *ctx = new_context(FC_LAZY);
     fc_tensor x = fc_from_host(ctx, FC_F32, ((float[]){0, 10}), FC_SHAPE(2));
@@ -240,7 +240,7 @@ Test(lifetime, a_chain_of_10000_ops_is_right)
     fc_context_free(ctx);
 }
 
-Test(lifetime, a_sum_of_5000_inputs_is_right)
+Test(lifetime, bc41_a_sum_of_5000_inputs_is_right)
 {
     fc_context *ctx = new_context(FC_LAZY);
     fc_tensor sum = fc_zeros(ctx, FC_F32, FC_SHAPE(3));

@@ -108,7 +108,7 @@ Test(plan_cache, one_hash_for_all_changes_nothing)
     flip_every_field(0);
 }
 
-Test(plan_cache, wiring_counts)
+Test(plan_cache, bc50_wiring_counts)
 {
     fc_context *ctx = new_context(FC_LAZY);
     ctx->plans.hash_mask = 0xff;

@@ -61,12 +61,12 @@ run_workers(int mode)
     fc_context_free(ctx);
 }
 
-Test(threads, lazy)
+Test(threads, bc64_lazy)
 {
     run_workers(FC_LAZY);
 }
 
-Test(threads, eager)
+Test(threads, bc64_eager)
 {
     run_workers(FC_EAGER);
 }
@@ -117,7 +117,7 @@ Test(threads, contexts_in_parallel)
 }
 
 // A child of fork finds a context whole, though other threads were in the middle of things.
-Test(threads, fork)
+Test(threads, bc65_fork)
 {
 #ifdef __SANITIZE_ADDRESS__
     cr_skip_test("gcc 12's address sanitizer does not unlock its own allocator in a child of fork");

@@ -166,7 +166,9 @@ own_rounding(const struct point *p)
     bool own = p->op == OP_gelu || p->op == OP_gelu_tanh; // see their rows
     if (own && p->x[0] < 0)
         ulp = fmax(ulp, ulp_of(p->to, p->x[0]));
-    return unit + (bound + 0.5) * ulp;
+    bool exact = op->flags & OPF_EXACT;
+    double reference = p->to == DT_f64 && !exact ? 2 : 0.5; // libm's functions of doubles
+    return unit + (bound + reference) * ulp;
 }
 
 // Near the end of the range one way of computing may be finite where another is not. The true
