@@ -42,7 +42,8 @@ graph_of(const struct rows *x)
 {
     static const char form[] =
         "graph @rows(%%x: %s[%lld, %lld], %%y: %s[%lld, %lld]) {\n"
-        "  %%one = broadcast 1.0:%s {shape = [%lld]}\n  %%zero = broadcast 0.0:%s {shape = [%lld]}\n"
+        "  %%one = broadcast 1.0:%s {shape = [%lld]}\n"
+        "  %%zero = broadcast 0.0:%s {shape = [%lld]}\n"
         "  return sum %%x {axes = [1]}, max %%x {axes = [1]}, argmax %%x {axes = [1]}, "
         "mean %%x {axes = [1]}, var %%x {axes = [1]}, softmax %%x {axis = 1}, "
         "logsumexp %%x {axes = [1]}, layer_norm %%x, %%one, %%zero {eps = 0.5}, "
@@ -229,10 +230,9 @@ Test(reductions, bc23_a_sum_of_many_ones_is_exact)
             for (int columns = 0; columns < 2; columns++) {
                 char text[200];
                 long long n = counts[i] / (columns ? 2 : 1);
-                snprintf(text, sizeof text, columns ? "graph @g(%%x: f32[%lld, 2]) { return sum %%x "
-                                                      "{axes = [0]} }"
-                                                    : "graph @g(%%x: f32[%lld]) { return sum %%x }",
-                         n);
+                snprintf(text, sizeof text,
+                         columns ? "graph @g(%%x: f32[%lld, 2]) { return sum %%x {axes = [0]} }"
+                                 : "graph @g(%%x: f32[%lld]) { return sum %%x }", n);
                 struct graph *g = graph_parse(text, strlen(text), "ones", &d);
                 cr_assert(g, "%s", d.text);
                 struct tensor in = {.data = ones};
