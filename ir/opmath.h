@@ -54,17 +54,18 @@ floordiv_(double a, double b)
 }
 
 // x times what a normal variable below it has of probability, and an approximation. Below -40,
-// where that is 0, so is the limit of the product.
+// where that is 0, so is the limit of the product. In double the steps' roundings would come to
+// almost as much as the ops' bounds.
 static inline double
 gelu_(double a)
 {
-    return a < -40 ? -0.0 : a / 2 * (1 + erf(a / M_SQRT2));
+    return a < -40 ? -0.0 : (double)(a / 2.0l * (1 + erfl(a * M_SQRT1_2l)));
 }
 static inline double
 gelu_tanh_(double a)
 {
-    double z = M_2_SQRTPI * M_SQRT1_2 * (a + 0.044715 * a * a * a);
-    return a < -40 ? -0.0 : a / 2 * (1 + tanh(z));
+    long double x = a, z = M_2_SQRTPIl * M_SQRT1_2l * (x + 0.044715l * x * x * x);
+    return a < -40 ? -0.0 : (double)(x / 2 * (1 + tanhl(z)));
 }
 
 static inline float
