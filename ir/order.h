@@ -39,8 +39,18 @@ struct order_call {
     int64_t lines, n, k;
     int64_t dtype, descending;
 };
-enum { ORDER_CALL_WORDS = 15 };
+
+// And to fusec_order_split, of one long line that threads divide: `unit` of `parts` spreads its
+// part of the line over as many buckets by value; when all have, it sorts a bucket, and puts it
+// where it belongs (second). call.lines is 1, call.work NULL.
+struct order_split {
+    struct order_call call;
+    char *shared; // order_split_bytes, 64-byte aligned
+    int64_t parts, unit, second;
+};
+enum { ORDER_CALL_WORDS = 15, ORDER_SPLIT_WORDS = ORDER_CALL_WORDS + 4 };
 _Static_assert(sizeof(struct order_call) == 8 * ORDER_CALL_WORDS, "words only");
+_Static_assert(sizeof(struct order_split) == 8 * ORDER_SPLIT_WORDS, "words only");
 
 // A line is put in order as records: keys, unsigned integers of which the order is meant, and where
 // positions are asked for a position below the key or, where both do not fit in 64 bits, beside it.
@@ -109,6 +119,33 @@ order_work_bytes(int64_t n, int64_t k, uint8_t dtype, bool index)
     int64_t bytes = 2 * order_records_bytes(n, k, dtype, index) + round_up(rest, 64);
     bool abreast = !order_picks(n, k) && order_fits_abreast(n, dtype, index);
     return abreast ? max64(bytes, 2 * 64 * order_abreast_rows(n)) : bytes;
+}
+
+// A line is worth dividing, and can be (not pairs: equal ones would not keep their order).
+enum { ORDER_SPLIT_LEAST = 1 << 17, ORDER_SPLIT_MOST = 64 }; // elements; parts
+static inline bool
+order_splits(int64_t n, int64_t k, uint8_t dtype, bool index)
+{
+    return n >= ORDER_SPLIT_LEAST && !order_picks(n, k) &&
+           order_record(n, dtype, index) != ORDER_PAIR;
+}
+static inline int64_t
+order_split_chunk(int64_t n, int64_t parts)
+{
+    return round_up(ceil_div(n, parts), 64);
+}
+static inline int64_t
+order_split_records_bytes(int64_t n, int64_t parts, uint8_t dtype, bool index)
+{
+    return round_up((n + 16 * parts + 16) << (2 + order_record(n, dtype, index)), 64);
+}
+// Records as spread, as gathered, and room; counts; the signs of zeros.
+static inline int64_t
+order_split_bytes(int64_t n, int64_t parts, uint8_t dtype, bool index)
+{
+    int64_t signs = parts * (order_split_chunk(n, parts) / 64 + 1);
+    return 3 * order_split_records_bytes(n, parts, dtype, index) +
+           8 * (parts * parts + 2 * parts + signs);
 }
 
 #endif

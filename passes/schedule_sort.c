@@ -3,7 +3,8 @@
 // The class takes any prologue over P and the line and any epilogue over P. Both run with vectors
 // along the line or, where the elements of neighbouring lines lie beside each other in memory,
 // across the lines of a block (schedule.transpose), so that whole cache lines are used. Lines too
-// long for that to stay in the caches are read one by one.
+// long for that to stay in the caches are read one by one. One long line is divided among threads:
+// in the first phase each spreads a part of it over buckets, in the second each sorts a bucket.
 #include "passes/schedule_sort.h"
 
 #include "ir/order.h"
@@ -137,6 +138,21 @@ lines_of_block(const struct kernel *k, const struct target *t, int64_t lines)
     return n > ORDER_ABREAST ? 1 : min64(BLOCK, each);
 }
 
+// One long line as it lies in memory, to be stored as it is: threads divide it.
+static bool
+can_split(const struct kernel *k, const struct schedule *s, int64_t lines)
+{
+    int64_t j = k->axis[k->naxis - 2].extent, n = k->axis[k->naxis - 1].extent;
+    bool direct = s->pack & SORT_FROM_MEMORY && lines == 1;
+    uint32_t kinds = 0;
+    for (int kind = 0; kind < SORT_RESULTS; kind++) {
+        direct &= !sort_wants(k, kind) || sort_store(k, s, kind);
+        kinds += sort_wants(k, kind);
+    }
+    return direct && k->store.n == kinds &&
+           order_splits(n, j, k->acc.at[0].dtype, sort_wants(k, SORT_POSITIONS));
+}
+
 bool
 schedule_sort(const struct kernel *k, const struct target *t, struct schedule *s, uint8_t *why)
 {
@@ -154,6 +170,13 @@ schedule_sort(const struct kernel *k, const struct target *t, struct schedule *s
     if (!s->transpose && v->op == OP_load && !v->a && !v->b && !v->c)
         s->pack = SORT_FROM_MEMORY;
     s->units = lines / beside * ceil_div(beside, s->tile[0]);
+    if (t->units > 1 && can_split(k, s, lines)) {
+        s->units = s->finish_units = min64(ORDER_SPLIT_MOST, 4 * (int64_t)t->units);
+        s->shared_scratch_bytes =
+            order_split_bytes(k->axis[k->naxis - 1].extent, s->units, k->acc.at[0].dtype,
+                              sort_wants(k, SORT_POSITIONS));
+        return true;
+    }
     s->scratch_bytes = sort_scratch(k, s).bytes;
     return true;
 }

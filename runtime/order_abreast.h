@@ -130,17 +130,19 @@ RECORD_NAME(merge_tile)(__m512i *t, int64_t run)
         RECORD_NAME(go_on)(t + at, 8, 4);
 }
 
+// The first n of the tile's vectors hold elements, what is behind them counts as the greatest: runs
+// of such are sorted, and behind other runs in place.
 static void
-RECORD_NAME(sort_tile)(__m512i *t, int64_t rows)
+RECORD_NAME(sort_tile)(__m512i *t, int64_t rows, int64_t n)
 {
-    for (int64_t at = 0; at < rows; at += 16) {
+    for (int64_t at = 0; at < n; at += 16) {
         __m512i v[16];
         RECORD_NAME(load_block)(v, t + at, 1, 0, 16);
         RECORD_NAME(sort_block)(v);
         RECORD_NAME(store_block)(v, t + at, 1, 0, 16);
     }
     for (int64_t run = 16; run < rows; run *= 2)
-        for (int64_t at = 0; at < rows; at += 2 * run)
+        for (int64_t at = 0; at + run < n; at += 2 * run)
             RECORD_NAME(merge_tile)(t + at, run);
 }
 
@@ -220,6 +222,6 @@ RECORD_NAME(sort_abreast)(RECORD *const *line, const int64_t *n, int64_t most, _
 {
     int64_t rows = order_abreast_rows(most);
     RECORD_NAME(fill_tile)(line, n, tile, rows);
-    RECORD_NAME(sort_tile)(tile, rows);
+    RECORD_NAME(sort_tile)(tile, rows, most);
     RECORD_NAME(empty_tile)(tile, rows, line, n);
 }

@@ -148,7 +148,8 @@ put_values(const struct line *l, const void *key)
 // ---- records
 //
 // sort_*: n records of a by the bits [low, high) of their keys; they end in a or b, the result. Of
-// u32 and u64 what is below those bits ascends already, or is part of the order.
+// u32 and u64 what is below those bits ascends already, or is part of the order. b is 64-byte
+// aligned: tiles lie there.
 
 #define RECORD uint32_t
 #define RECORD_KEY(r) (r)
@@ -158,6 +159,7 @@ put_values(const struct line *l, const void *key)
 #define LANES 16
 #define LANES_INT int32_t
 #define LANES_MASK __mmask16
+#define LANES_NOT(mask) _knot_mask16(mask)
 #define LANES_(op) op##_epi32
 #define LANES_U(op) op##_epu32
 #define LANES_MASKED(op) op##_epi32_mask
@@ -167,11 +169,13 @@ put_values(const struct line *l, const void *key)
 #undef LANES
 #undef LANES_INT
 #undef LANES_MASK
+#undef LANES_NOT
 #undef LANES_
 #undef LANES_U
 #undef LANES_MASKED
 #undef LANES_MASKED_U
 #endif
+#include "runtime/order_spread.h"
 #undef RECORD
 #undef RECORD_KEY
 #undef RECORD_NAME
@@ -196,6 +200,7 @@ pick_keys_pair(const struct line *l, int64_t first, int64_t n, uint64_t *to)
 #define LANES 8
 #define LANES_INT int64_t
 #define LANES_MASK __mmask8
+#define LANES_NOT(mask) _knot_mask8(mask)
 #define LANES_(op) op##_epi64
 #define LANES_U(op) op##_epu64
 #define LANES_MASKED(op) op##_epi64_mask
@@ -203,6 +208,7 @@ pick_keys_pair(const struct line *l, int64_t first, int64_t n, uint64_t *to)
 #include "runtime/order_abreast.h"
 #include "runtime/order_quick.h"
 #endif
+#include "runtime/order_spread.h"
 #define KEY uint32_t
 #define RECORD_OF(key, position) ((uint64_t)(key) << 32 | (uint64_t)(position))
 #define RECORD_BITS(bits) 32, 32 + (bits)
@@ -265,40 +271,47 @@ key_at(const struct line *l, const void *key, int64_t i)
     return l->coding.bits == 64 ? ((const uint64_t *)key)[i] : ((const uint32_t *)key)[i];
 }
 
-// The signs of zeros in the order of the line.
-static void
-note_zeros(const struct line *l, const void *key)
+// The signs of zeros among n keys, in their order; returns how many there are.
+static int64_t
+note_zeros(const struct line *l, const void *key, int64_t n, uint64_t *signs)
 {
     uint64_t least = least_zero(&l->coding);
     int64_t zeros = 0;
-    memset(l->rest, 0, (size_t)round_up(l->call->n / 8 + 1, 64));
-    for (int64_t i = 0; i < l->call->n; i++) {
+    memset(signs, 0, (size_t)(n / 64 + 1) * 8);
+    for (int64_t i = 0; i < n; i++) {
         uint64_t above = key_at(l, key, i) - least;
         if (above > 1)
             continue;
-        ((uint64_t *)l->rest)[zeros / 64] |= above << (zeros % 64);
+        signs[zeros / 64] |= above << (zeros % 64);
         zeros++;
     }
+    return zeros;
 }
 
-static void
-restore_zeros(const struct line *l, void *key)
+// The first of n sorted keys that is a zero's, or behind where it would be.
+static int64_t
+first_zero(const struct line *l, const void *key, int64_t n)
 {
-    uint64_t least = least_zero(&l->coding);
-    int64_t low = 0, high = l->call->n;
-    while (low < high) { // the first that is not below
+    int64_t low = 0, high = n;
+    while (low < high) {
         int64_t mid = low + (high - low) / 2;
-        if (key_at(l, key, mid) < least)
+        if (key_at(l, key, mid) < least_zero(&l->coding))
             low = mid + 1;
         else
             high = mid;
     }
-    for (int64_t i = low; i < l->call->n && key_at(l, key, i) - least <= 1; i++) {
-        uint64_t x = least + (((uint64_t *)l->rest)[(i - low) / 64] >> ((i - low) % 64) & 1);
+    return low;
+}
+
+static void
+restore_zeros(const struct line *l, void *key, int64_t at, int64_t zeros, const uint64_t *signs)
+{
+    for (int64_t i = 0; i < zeros; i++) {
+        uint64_t x = least_zero(&l->coding) + (signs[i / 64] >> (i % 64) & 1);
         if (l->coding.bits == 64)
-            ((uint64_t *)key)[i] = x;
+            ((uint64_t *)key)[at + i] = x;
         else
-            ((uint32_t *)key)[i] = (uint32_t)x;
+            ((uint32_t *)key)[at + i] = (uint32_t)x;
     }
 }
 
@@ -334,34 +347,33 @@ enum { CHUNK = 256 };
 // Where positions are asked for they stand below the keys, and zeros are equal; else true is
 // returned where there is a -0.
 static bool
-make_records(const struct line *l, enum order_record kind, void *to)
+make_records(const struct line *l, enum order_record kind, int64_t first, int64_t n, void *to)
 {
-    int64_t n = l->call->n;
     if (!l->index)
-        return kind == ORDER_U32 ? narrow_keys(l, 0, n, false, to) : wide_keys(l, 0, n, false, to);
+        return kind == ORDER_U32 ? narrow_keys(l, first, n, false, to)
+                                 : wide_keys(l, first, n, false, to);
     uint32_t shift = kind == ORDER_U32 ? 32 - l->coding.bits : 0;
     for (int64_t at = 0; at < n; at += CHUNK) {
-        int64_t m = min64(CHUNK, n - at);
+        int64_t m = min64(CHUNK, n - at), position = first + at;
         uint32_t key[CHUNK];
         uint64_t wide[CHUNK];
         if (kind == ORDER_PAIR)
-            wide_keys(l, at, m, true, wide);
+            wide_keys(l, position, m, true, wide);
         else
-            narrow_keys(l, at, m, true, key);
+            narrow_keys(l, position, m, true, key);
         for (int64_t i = 0; i < m && kind == ORDER_U32; i++)
-            ((uint32_t *)to)[at + i] = key[i] << shift | (uint32_t)(at + i);
+            ((uint32_t *)to)[at + i] = key[i] << shift | (uint32_t)(position + i);
         for (int64_t i = 0; i < m && kind == ORDER_U64; i++)
-            ((uint64_t *)to)[at + i] = (uint64_t)key[i] << 32 | (uint64_t)(at + i);
+            ((uint64_t *)to)[at + i] = (uint64_t)key[i] << 32 | (uint64_t)(position + i);
         for (int64_t i = 0; i < m && kind == ORDER_PAIR; i++)
-            ((struct pair *)to)[at + i] = (struct pair){wide[i], at + i};
+            ((struct pair *)to)[at + i] = (struct pair){wide[i], position + i};
     }
     return false;
 }
 
 static void *
-sort_records(const struct line *l, enum order_record kind)
+sort_records(const struct line *l, enum order_record kind, int64_t n)
 {
-    int64_t n = l->call->n;
     uint32_t bits = l->coding.bits;
     switch (kind) {
     case ORDER_U32:
@@ -396,12 +408,12 @@ static void
 order_whole(const struct line *l)
 {
     enum order_record kind = order_record(l->call->n, (uint8_t)l->call->dtype, l->index);
-    bool zeros = make_records(l, kind, l->a);
+    int64_t n = l->call->n, zeros = 0;
+    if (make_records(l, kind, 0, n, l->a))
+        zeros = note_zeros(l, l->a, n, l->rest);
+    void *sorted = sort_records(l, kind, n);
     if (zeros)
-        note_zeros(l, l->a);
-    void *sorted = sort_records(l, kind);
-    if (zeros)
-        restore_zeros(l, sorted);
+        restore_zeros(l, sorted, first_zero(l, sorted, n), zeros, l->rest);
     put_records(l, kind, sorted);
 }
 
@@ -435,7 +447,7 @@ order_abreast(struct line *l)
             length[i] = first + i < c->lines ? c->n : 0;
             if (length[i]) {
                 line_at(l, first + i);
-                zeros[i] = make_records(l, kind, record[i]);
+                zeros[i] = make_records(l, kind, 0, c->n, record[i]);
             }
         }
         void *tile = (char *)c->work + lanes * bytes;
@@ -457,10 +469,154 @@ order_abreast(struct line *l)
 }
 #endif
 
+// ---- one line, divided among threads
+
+// Where a split line's memory has what.
+struct split {
+    struct line line;
+    enum order_record kind;
+    int64_t parts, chunk;    // also the number of buckets; elements of a part
+    char *records, *gathered, *spare;
+    int64_t *count;          // part p's records of bucket b: count[p * parts + b]
+    int64_t *zeros, *negative; // of each part: zeros, and whether there is a -0
+    uint64_t *signs;         // of each part's zeros
+};
+
+static struct split
+split_of(const struct order_split *c)
+{
+    uint8_t dtype = (uint8_t)c->call.dtype;
+    struct split s = {.kind = order_record(c->call.n, dtype, c->call.index), .parts = c->parts,
+                      .chunk = order_split_chunk(c->call.n, c->parts)};
+    int64_t bytes = order_split_records_bytes(c->call.n, c->parts, dtype, c->call.index);
+    s.line = (struct line){.call = &c->call, .coding = coding_of(dtype, c->call.descending)};
+    s.records = c->shared;
+    s.gathered = s.records + bytes;
+    s.spare = s.gathered + bytes;
+    s.count = (int64_t *)(s.spare + bytes);
+    s.zeros = s.count + s.parts * s.parts;
+    s.negative = s.zeros + s.parts;
+    s.signs = (uint64_t *)(s.negative + s.parts);
+    line_at(&s.line, 0);
+    return s;
+}
+
+static uint64_t *
+signs_of(const struct split *s, int64_t part)
+{
+    return s->signs + part * (s->chunk / 64 + 1);
+}
+
+// The pivots between buckets, from a sample: the same for every part. Both zeros belong together.
+static void
+choose_pivots(const struct split *s, void *pivot)
+{
+    enum { EACH = 32 };
+    uint64_t sample[EACH * ORDER_SPLIT_MOST];
+    _Alignas(64) uint64_t room[EACH * ORDER_SPLIT_MOST];
+    struct line l = s->line;
+    int64_t n = l.call->n, m = EACH * s->parts;
+    for (int64_t i = 0; i < m; i++) {
+        wide_keys(&l, i * (n / m) + n / m / 2, 1, l.index, &sample[i]);
+        if (!l.index && l.coding.inf && sample[i] == least_zero(&l.coding) + 1)
+            sample[i]--;
+    }
+    const uint64_t *sorted = sort_u64(sample, room, m, 0, 64);
+    for (int64_t i = 1; i < s->parts; i++) {
+        uint64_t x = sorted[i * EACH];
+        if (s->kind == ORDER_U32)
+            ((uint32_t *)pivot)[i - 1] = (uint32_t)(l.index ? x << (32 - l.coding.bits) : x);
+        else
+            ((uint64_t *)pivot)[i - 1] = l.index ? x << 32 : x;
+    }
+}
+
+static void
+order_part(const struct order_split *c)
+{
+    struct split s = split_of(c);
+    uint64_t pivot[ORDER_SPLIT_MOST];
+    int64_t first = c->unit * s.chunk, n = min64(s.chunk, c->call.n - first);
+    int64_t size = s.kind == ORDER_U32 ? 4 : 8, *count = s.count + c->unit * s.parts;
+    char *a = s.records + first * size;
+    s.zeros[c->unit] = s.negative[c->unit] = 0;
+    if (n <= 0) {
+        memset(count, 0, (size_t)s.parts * sizeof *count);
+        return;
+    }
+    choose_pivots(&s, pivot);
+    s.negative[c->unit] = make_records(&s.line, s.kind, first, n, a);
+    if (!s.line.index && s.line.coding.inf)
+        s.zeros[c->unit] = note_zeros(&s.line, a, n, signs_of(&s, c->unit));
+    if (s.kind == ORDER_U32)
+        spread_u32((uint32_t *)a, n, (uint32_t *)pivot, s.parts, count);
+    else
+        spread_u64((uint64_t *)a, n, pivot, s.parts, count);
+}
+
+// A bucket's records from all parts, one after the other; returns how many. *before: of all
+// buckets before.
+static int64_t
+gather_bucket(const struct split *s, int64_t bucket, int64_t *before)
+{
+    int64_t size = s->kind == ORDER_U32 ? 4 : 8, n = 0;
+    *before = 0;
+    for (int64_t p = 0; p < s->parts; p++)
+        for (int64_t b = 0; b < bucket; b++)
+            *before += s->count[p * s->parts + b];
+    for (int64_t p = 0; p < s->parts; p++) {
+        int64_t at = p * s->chunk, m = s->count[p * s->parts + bucket];
+        for (int64_t b = 0; b < bucket; b++)
+            at += s->count[p * s->parts + b];
+        memcpy(s->gathered + (*before + n) * size, s->records + at * size, (size_t)(m * size));
+        n += m;
+    }
+    return n;
+}
+
+static void
+order_bucket(const struct order_split *c)
+{
+    struct split s = split_of(c);
+    struct order_call part = c->call;
+    struct line *l = &s.line;
+    int64_t before, n = gather_bucket(&s, c->unit, &before), size = s.kind == ORDER_U32 ? 4 : 8;
+    if (!n || before >= part.k)
+        return;
+    l->a = s.gathered + before * size;
+    l->b = s.spare + round_up((before + 16 * c->unit) * size, 64);
+    uint32_t bits = l->index ? 32 : l->coding.bits; // spreading kept no order: positions count too
+    void *sorted = s.kind == ORDER_U32 ? (void *)sort_u32(l->a, l->b, n, 0, bits)
+                                       : (void *)sort_u64(l->a, l->b, n, 0, 64);
+    bool negative = false;
+    for (int64_t p = 0; p < s.parts; p++)
+        negative |= s.negative[p] != 0;
+    int64_t at = negative ? first_zero(l, sorted, n) : n;
+    if (at < n && key_at(l, sorted, at) - least_zero(&l->coding) <= 1)
+        for (int64_t p = 0; p < s.parts; at += s.zeros[p++])
+            restore_zeros(l, sorted, at, s.zeros[p], signs_of(&s, p));
+    part.k = min64(n, part.k - before);
+    l->call = &part;
+    if (l->value)
+        l->value += before * part.value_element * (l->coding.bits / 8);
+    if (l->index)
+        l->index += before * part.index_element;
+    put_records(l, s.kind, sorted);
+}
+
 #define ORDER_JOIN(a, b) a##b
-#define ORDER_NAME(isa) ORDER_JOIN(order_lines_, isa)
+#define ORDER_NAME(name, isa) ORDER_JOIN(name, isa)
 void
-ORDER_NAME(ORDER_ISA)(const struct order_call *c)
+ORDER_NAME(order_split_, ORDER_ISA)(const struct order_split *c)
+{
+    if (c->second)
+        order_bucket(c);
+    else
+        order_part(c);
+}
+
+void
+ORDER_NAME(order_lines_, ORDER_ISA)(const struct order_call *c)
 {
     uint8_t dtype = (uint8_t)c->dtype;
     int64_t records = order_records_bytes(c->n, c->k, dtype, c->index);

@@ -3,7 +3,7 @@
 //   LANES                 of a vector
 //   LANES_(op)            the intrinsic `op` for such lanes: op##_epi32
 //   LANES_U(op)           the same, unsigned: op##_epu32
-//   LANES_MASK            the type of masks
+//   LANES_MASK            the type of masks; LANES_NOT(mask)
 //
 // A vector is compared with the pivot, its lanes are ordered into those below it and the others,
 // and it is stored whole at both ends of what is free: so much of it counts as belongs there, the
@@ -13,7 +13,7 @@
 // parts that come out uneven again and again are left to the radix sort. (Bramas, "A novel hybrid
 // quicksort algorithm vectorized using AVX-512", 2017.)
 
-enum { RECORD_NAME(SMALL) = 16 * LANES, RECORD_NAME(AT_ONCE) = 4 };
+enum { RECORD_NAME(SMALL) = 16 * LANES, RECORD_NAME(AT_ONCE) = 8 };
 enum { RECORD_NAME(LEAF) = 1024 };
 
 static inline __m512i
@@ -142,7 +142,7 @@ RECORD_NAME(put)(struct RECORD_NAME(parts) *p, __m512i v)
     LANES_MASK below = RECORD_NAME(below)(p, v);
     uint32_t n = (uint32_t)__builtin_popcount(below);
     __m512i first = LANES_(_mm512_maskz_compress)(below, v);
-    __m512i last = LANES_(_mm512_maskz_compress)((LANES_MASK)~below, v);
+    __m512i last = LANES_(_mm512_maskz_compress)(LANES_NOT(below), v);
     __m512i both = LANES_(_mm512_mask_expand)(first, (LANES_MASK)(0xffffu << n), last);
     _mm512_storeu_si512(p->a + p->low, both);
     _mm512_storeu_si512(p->a + p->high - LANES, both);
@@ -183,10 +183,10 @@ RECORD_NAME(divide)(RECORD *a, int64_t n, RECORD pivot, bool equal_too)
         right -= from_left ? 0 : STEP;
         const RECORD *from = a + (from_left ? left : right);
         left += from_left ? STEP : 0;
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (uint32_t i = 0; i < AT_ONCE; i++)
             v[i] = _mm512_loadu_si512(from + i * LANES);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (uint32_t i = 0; i < AT_ONCE; i++)
             RECORD_NAME(put)(&p, v[i]);
     }

@@ -138,6 +138,22 @@ def running_mean(x, weight):
     return jnp.cumsum(x * w, -1) / jnp.cumsum(w, -1)
 
 
+def sort(x):
+    return jnp.sort(x, -1)
+
+
+def argsort(x):
+    return jnp.argsort(x, -1)
+
+
+def topk(x):
+    return tuple(jax.lax.top_k(x, 64))
+
+
+def median(x):
+    return jnp.sort(x, -1)[:, 512]
+
+
 WAYS = {
     "add_relu": add_relu,
     "bias_gelu_residual_f32": bias_gelu_residual,
@@ -165,6 +181,11 @@ WAYS = {
     "hash_i32": hash_i32,
     "count_positive_f32": count_positive,
     "argmax_f32": argmax,
+    "sort_f32": sort,
+    "sort_long_f32": sort,
+    "argsort_i32": argsort,
+    "topk_f32": topk,
+    "median_f32": median,
     "add_relu_f16": add_relu,
     "layernorm_f16": layernorm,
     "cumsum_f32": cumsum,

@@ -1,5 +1,5 @@
-"""The workloads in numexpr: what is elementwise is evaluated by it, matmuls, maxima and scans by
-NumPy.
+"""The workloads in numexpr: what is elementwise is evaluated by it, matmuls, maxima, scans and
+orders by NumPy.
 
 It knows neither bf16 nor erf; the workloads that need them cannot be stated.
 """
@@ -127,6 +127,26 @@ def running_mean(x, weight):
     return evaluate("a / b", a=a, b=b)
 
 
+def sort(x):
+    return np.sort(x, -1)
+
+
+def argsort(x):
+    return np.argsort(x, -1, kind="stable")
+
+
+def topk(x):
+    best = np.argpartition(x, x.shape[-1] - 64, -1)[:, -64:]
+    best.sort(-1)
+    by = np.argsort(-np.take_along_axis(x, best, -1), -1, kind="stable")
+    best = np.take_along_axis(best, by, -1)
+    return np.take_along_axis(x, best, -1), best
+
+
+def median(x):
+    return np.partition(x, 512, -1)[:, 512]
+
+
 WAYS = {
     "add_relu": add_relu,
     "softmax_f32": softmax,
@@ -151,6 +171,11 @@ WAYS = {
     "cumsum_columns_f32": cumsum_columns,
     "cumsum_long_f32": cumsum,
     "running_mean_f32": running_mean,
+    "sort_f32": sort,
+    "sort_long_f32": sort,
+    "argsort_i32": argsort,
+    "topk_f32": topk,
+    "median_f32": median,
 }
 
 

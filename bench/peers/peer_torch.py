@@ -128,6 +128,26 @@ def count_positive_library(x):
     return torch.count_nonzero(x > 0, -1)
 
 
+def sort(x):
+    return torch.sort(x, -1).values
+
+
+def argsort(x):
+    return torch.argsort(x, dim=-1, stable=True)
+
+
+def topk(x):
+    return torch.topk(x, 64, -1)
+
+
+def median(x):
+    return torch.sort(x, -1).values[:, 512]
+
+
+def median_library(x):
+    return torch.median(x, -1).values
+
+
 def argmax(x):
     return x.argmax(-1)
 
@@ -174,6 +194,11 @@ WAYS = {
     "sum_i32": [sum_all],
     "count_positive_f32": [count_positive, count_positive_library],
     "argmax_f32": [argmax],
+    "sort_f32": [sort],
+    "sort_long_f32": [sort],
+    "argsort_i32": [argsort],
+    "topk_f32": [topk],
+    "median_f32": [median, median_library],
     "add_relu_f16": [add_relu],
     "layernorm_f16": [layernorm],
     "cumsum_f32": [cumsum],

@@ -202,13 +202,14 @@ place_of_result(struct sort *s, struct emit_scope *block, enum sort_result kind)
               : place_in_scratch(s, &s->scratch.result[kind]);
 }
 
-static void
-call_order(struct sort *s, struct emit_scope *block)
+// The words of struct order_call but for where to work.
+static const char *
+make_call(struct sort *s, struct emit_scope *block)
 {
     struct emitter *e = s->e;
     const struct kernel *k = &e->kernel;
     const struct acc *acc = &k->acc.at[0];
-    const char *call = emit_entry_op(e, "alloca [%d x i64], align 16", ORDER_CALL_WORDS);
+    const char *call = emit_entry_op(e, "alloca [%d x i64], align 16", ORDER_SPLIT_WORDS);
     bool memory = e->sched->pack & SORT_FROM_MEMORY;
     put_place(e, call, offsetof(struct order_call, from),
               memory ? place_in_memory(s, block, k->inst.at[acc->value].aux, s->r)
@@ -216,8 +217,6 @@ call_order(struct sort *s, struct emit_scope *block)
     put_place(e, call, offsetof(struct order_call, value), place_of_result(s, block, SORT_VALUES));
     put_place(e, call, offsetof(struct order_call, index),
               place_of_result(s, block, SORT_POSITIONS));
-    put_word(e, call, offsetof(struct order_call, work), "ptr",
-             emit_ptr(e, "%scratch", emit_num(e, s->scratch.work), "i8"));
     put_word(e, call, offsetof(struct order_call, lines), "i64", s->lines);
     put_word(e, call, offsetof(struct order_call, n), "i64", emit_extent(e, s->r));
     put_word(e, call, offsetof(struct order_call, k), "i64", emit_extent(e, s->j));
@@ -225,6 +224,16 @@ call_order(struct sort *s, struct emit_scope *block)
              emit_text(e, "%u", (unsigned)acc->dtype));
     put_word(e, call, offsetof(struct order_call, descending), "i64",
              acc->descending ? "1" : "0");
+    return call;
+}
+
+static void
+call_order(struct sort *s, struct emit_scope *block)
+{
+    struct emitter *e = s->e;
+    const char *call = make_call(s, block);
+    put_word(e, call, offsetof(struct order_call, work), "ptr",
+             emit_ptr(e, "%scratch", emit_num(e, s->scratch.work), "i8"));
     emit_line(e, "call void @fusec_order(ptr %s)", call);
 }
 
@@ -262,12 +271,40 @@ has_epilogue(const struct sort *s)
     return false;
 }
 
+// One phase of a line that threads divide.
+static void
+split_function(struct sort *s, const char *name, bool second)
+{
+    struct emitter *e = s->e;
+    emit_function(e, name);
+    struct emit_scope block = emit_scope(e, NULL, 1);
+    bind_block(s, &block, "0");
+    const char *call = make_call(s, &block);
+    put_word(e, call, offsetof(struct order_call, work), "ptr", "null");
+    put_word(e, call, offsetof(struct order_split, shared), "ptr", emit_shared(e));
+    put_word(e, call, offsetof(struct order_split, parts), "i64", emit_num(e, e->sched->units));
+    put_word(e, call, offsetof(struct order_split, second), "i64", second ? "1" : "0");
+    struct emit_loop units;
+    emit_loop_open(e, &units, "%begin", "%end", "1");
+    emit_loop_body(e, &units);
+    put_word(e, call, offsetof(struct order_split, unit), "i64", units.index);
+    emit_line(e, "call void @fusec_order_split(ptr %s)", call);
+    emit_loop_close(e, &units, NULL);
+    emit_function_end(e);
+}
+
 bool
 cpu_sort(struct emitter *e)
 {
     struct sort s = {.e = e, .j = e->kernel.naxis - 2u, .r = e->kernel.naxis - 1u,
                      .block = sort_block_axis(&e->kernel),
                      .scratch = sort_scratch(&e->kernel, e->sched)};
+    if (e->sched->finish_units) {
+        str_add(e->text, "declare void @fusec_order_split(ptr)\n");
+        split_function(&s, "kernel", false);
+        split_function(&s, "kernel_finish", true);
+        return true;
+    }
     str_add(e->text, "declare void @fusec_order(ptr)\n");
     emit_function(e, "kernel");
     struct emit_loop units;

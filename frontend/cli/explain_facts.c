@@ -251,7 +251,10 @@ split_words(const struct schedule *s, struct str *out)
 static void
 sort_words(const struct schedule *s, struct str *out)
 {
-    str_printf(out, "lines put in order, %u a unit, vectors of %u", s->tile[0], s->vec);
+    if (s->finish_units)
+        str_add(out, "a long line spread over buckets, each put in order");
+    else
+        str_printf(out, "lines put in order, %u a unit, vectors of %u", s->tile[0], s->vec);
 }
 
 static void

@@ -236,6 +236,33 @@ Test(order, along_every_axis)
     }
 }
 
+// A line that threads divide: the same bits as from one thread.
+Test(order, a_long_line_and_threads)
+{
+    enum { LONG = 300000 };
+    static float x[LONG], got[2][LONG];
+    static int64_t at[2][LONG];
+    for (int64_t i = 0; i < LONG; i++) {
+        uint64_t r = mix((uint64_t)i);
+        x[i] = r % 5 ? (float)(int32_t)r : r % 2 ? 0.0f : -0.0f;
+    }
+    for (int t = 0; t < 2; t++) {
+        fc_options o = {.size = sizeof o, .threads = t ? 3 : 1};
+        fc_context *ctx;
+        cr_assert_eq(fc_context_new(&o, &ctx), FC_OK);
+        fc_tensor v = fc_from_host(ctx, FC_F32, x, FC_SHAPE(LONG));
+        cr_assert_eq(fc_read(fc_sort(v, 0, true), got[t], sizeof got[t]), FC_OK, "%s",
+                     fc_error(ctx));
+        cr_assert_eq(fc_read(fc_argsort(v, 0, true), at[t], sizeof at[t]), FC_OK, "%s",
+                     fc_error(ctx));
+        fc_context_free(ctx);
+    }
+    cr_assert_arr_eq(got[0], got[1], sizeof got[0]);
+    cr_assert_arr_eq(at[0], at[1], sizeof at[0]);
+    for (int64_t i = 0; i < LONG; i++)
+        cr_assert(!memcmp(&x[at[0][i]], &got[0][i], sizeof *x), "element %lld", (long long)i);
+}
+
 // ---- with other ops, in one kernel
 
 Test(order, between_other_ops_in_one_kernel)

@@ -131,6 +131,48 @@ check(const struct problem *p)
     xfree(raw);
 }
 
+typedef void split_fn(const struct order_split *c);
+
+// The same line, undivided and in parts, by each variant.
+static void
+check_split(const struct problem *p, int64_t parts)
+{
+    split_fn *fn[3] = {order_split_any};
+    order_fn *lines[3];
+#if defined(__x86_64__)
+    fn[1] = order_split_v3;
+    fn[2] = order_split_v4;
+#endif
+    int64_t size = dtype_size(p->dtype), bytes;
+    cr_assert(order_splits(p->n, p->k, p->dtype, p->positions));
+    bytes = order_split_bytes(p->n, parts, p->dtype, p->positions);
+    char *from = xmalloc((size_t)(p->n * size)), *values = xmalloc((size_t)(p->k * size));
+    int64_t *positions = xmalloc((size_t)p->k * 8);
+    char *raw = xmalloc((size_t)bytes + 192), *shared = raw + (64 - (uintptr_t)raw % 64);
+    for (int64_t i = 0; i < p->n; i++) {
+        uint64_t bits = value(p->dtype, p->kind, i, p->n);
+        memcpy(from + i * size, &bits, (size_t)size);
+    }
+    memset(shared + bytes, 0x5a, 64);
+    for (uint32_t v = 0, most = variants(lines); v < most; v++) {
+        struct order_split c = {{from, p->n, 1, p->values ? values : NULL, p->k, 1,
+                                 p->positions ? positions : NULL, p->k, 1, NULL, 1, p->n, p->k,
+                                 p->dtype, p->descending}, shared, parts, 0, false};
+        memset(values, 0xee, (size_t)(p->k * size));
+        memset(positions, 0xee, (size_t)p->k * 8);
+        for (c.second = 0; c.second < 2; c.second++)
+            for (c.unit = parts; c.unit-- > 0;)
+                fn[v](&c);
+        for (int i = 0; i < 64; i++)
+            cr_assert_eq(shared[bytes + i], 0x5a, "wrote behind its room");
+        check_line(p, &c.call, 0, v);
+    }
+    xfree(from);
+    xfree(values);
+    xfree(positions);
+    xfree(raw);
+}
+
 static void
 sweep(const int64_t *n, uint32_t lengths, int64_t lines)
 {
@@ -177,5 +219,19 @@ Test(order, one_long_line, .init = seed)
                                 .k = i % 2 ? 300001 : 200000, .values = true,
                                 .positions = kind & 1, .descending = kind & 2};
             check(&p);
+        }
+}
+
+Test(order, a_divided_line, .init = seed)
+{
+    static const uint8_t dtype[] = {DT_f32, DT_i32, DT_f64, DT_u8, DT_bf16, DT_u64, DT_bool};
+    for (uint32_t i = 0; i < sizeof dtype; i++)
+        for (int kind = 0; kind < KINDS; kind++) {
+            struct problem p = {.dtype = dtype[i], .kind = kind, .lines = 1,
+                                .n = kind == RANDOM ? 262144 : 131073 + 77 * kind, .values = true,
+                                .positions = (kind + i) & 1 && dtype_size(dtype[i]) < 8,
+                                .descending = kind & 2};
+            p.k = i % 3 ? p.n : p.n / 2;
+            check_split(&p, kind % 3 ? 8 : kind == 3 ? 64 : 5);
         }
 }
