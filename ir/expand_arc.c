@@ -1,6 +1,6 @@
 // expand_arc.c: asin, acos, atan and atan2, for f32 and f64.
 //
-// atan t = t + t^3 P(t^2), up to t = 1 for f32 (to 2^-26: the last coefficient is moved so that
+// atan t = t + t^3 P(t^2), up to t = 1 for f32 (to 2^-26.9: the last coefficient is moved so that
 // atan 1 is rounded right) and up to sqrt(2) - 1 for f64 (to 2^-63.9). Beyond, atan x is a constant
 // and atan of a quotient: pi / 2 + atan(-1 / x), and for f64 between sqrt(2) - 1 and sqrt(2) + 1
 // pi / 4 + atan((x - 1) / (x + 1)). atan2 has a quotient anyhow, of the smaller of both sizes by
@@ -24,7 +24,7 @@
 
 static const double atan32[] = {
     -0x1.55553ep-2, 0x1.9991e4p-3, -0x1.242084p-3, 0x1.c08c1ap-4, -0x1.58081ep-4, 0x1.da2548p-5,
-    -0x1.fd71fep-6, 0x1.641562p-7, -0x1.d339cap-10,
+    -0x1.fd71fep-6, 0x1.641562p-7, -0x1.d33a4ap-10,
 };
 static const double atan64[] = {
     -0x1.5555555555554p-2, 0x1.9999999999584p-3, -0x1.249249246f58cp-3, 0x1.c71c71b458c24p-4,

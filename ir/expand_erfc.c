@@ -46,7 +46,7 @@ erfcx64(struct expander *x, val size)
 {
     val one = x_num(x, DT_f64, 1), two = x_num(x, DT_f64, 2), four = x_num(x, DT_f64, 4);
     val u = x_div(x, x_add(x, size, size), x_add(x, size, four)), t = x_sub(x, u, one);
-    val rest = x_poly_by_fours(x, t, x_mul(x, t, t), erfcx_poly, COUNT(erfcx_poly));
+    val rest = x_poly_by_pairs(x, t, x_mul(x, t, t), erfcx_poly, COUNT(erfcx_poly));
     val p = x_fma(x, u, rest, one), p_lo = x_fma(x, u, rest, x_sub(x, one, p));
     val d = x_fma(x, size, two, one), d_lo = x_fma(x, size, two, x_sub(x, one, d));
     val inverse = x_div(x, one, d), g = x_mul(x, p, inverse), minus_g = x_neg(x, g);

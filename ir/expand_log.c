@@ -93,6 +93,7 @@ static const struct base bases[2][2] = { // [log10][f64]
 struct parts {
     val k, f; // as floats
     val lo;   // what f lacks, or 0: none
+    bool divide;
 };
 
 // An exponent, as an integer, as a float.
@@ -117,7 +118,7 @@ split(struct expander *x, const struct log_format *t, val a, val more)
     val fraction = x_and(x, bits, x_bits(x, t->sint, (uint64_t)t->fraction_mask));
     val m = x_bitcast(x, t->flt, x_add(x, fraction, offset));
     val f = x_sub(x, m, x_num(x, t->flt, 1));
-    return (struct parts){exponent_value(x, t, x_add(x, exponent, more)), f, 0};
+    return (struct parts){exponent_value(x, t, x_add(x, exponent, more)), f, 0, false};
 }
 
 // log(1 + f) = f - (half - s sum)
@@ -126,10 +127,9 @@ struct tail {
 };
 
 static struct tail
-log_tail64(struct expander *x, val f)
+log_tail64(struct expander *x, val f, val s)
 {
-    val d = x_add(x, f, x_num(x, DT_f64, 2)), y = x_rough_inverse(x, d), q = x_mul(x, f, y);
-    val s = x_fma(x, x_fma(x, x_neg(x, q), d, f), y, q), z = x_mul(x, s, s);
+    val z = x_mul(x, s, s);
     val p = x_poly_by_pairs(x, z, x_mul(x, z, z), poly64, COUNT(poly64));
     p = x_mul(x, z, p);
     val half = x_mul(x, x_mul(x, f, f), x_num(x, DT_f64, 0.5));
@@ -140,6 +140,21 @@ static val
 low_part(struct expander *x, struct parts v, val ln2_lo)
 {
     return v.lo ? x_fma(x, v.k, ln2_lo, v.lo) : x_mul(x, v.k, ln2_lo);
+}
+
+// f / (2 + f), by Newton's steps.
+static val
+newton_quotient(struct expander *x, val f)
+{
+    val d = x_add(x, f, x_num(x, DT_f64, 2)), y = x_rough_inverse(x, d), q = x_mul(x, f, y);
+    return x_fma(x, x_fma(x, x_neg(x, q), d, f), y, q);
+}
+
+// The same by a division, which other steps hide.
+static val
+quotient(struct expander *x, val f)
+{
+    return x_div(x, f, x_add(x, f, x_num(x, DT_f64, 2)));
 }
 
 // k ln 2 + log(1 + f)
@@ -153,7 +168,8 @@ log_small(struct expander *x, const struct log_format *t, struct parts v)
         val tail = x_fma(x, f2, p, low_part(x, v, lo));
         return x_fma(x, v.k, hi, x_add(x, v.f, tail));
     }
-    struct tail w = log_tail64(x, v.f);
+    val s = v.divide ? quotient(x, v.f) : newton_quotient(x, v.f);
+    struct tail w = log_tail64(x, v.f, s);
     val tail = x_fma(x, w.s, w.sum, low_part(x, v, lo));
     return x_fma(x, v.k, hi, x_sub(x, v.f, x_sub(x, w.half, tail)));
 }
@@ -171,7 +187,7 @@ log_to_base(struct expander *x, const struct log_format *t, const struct base *b
         val p = x_poly_by_pairs(x, v.f, f2, b->poly32, COUNT(poly32));
         rest = x_fma(x, f2, p, low);
     } else {
-        struct tail w = log_tail64(x, v.f);
+        struct tail w = log_tail64(x, v.f, quotient(x, v.f));
         rest = x_fma(x, x_fma(x, w.s, w.sum, x_neg(x, w.half)), e_hi, low);
     }
     val r = x_fma(x, v.f, e_hi, rest);
@@ -260,7 +276,7 @@ split_one_plus(struct expander *x, const struct log_format *t, val a, val lo, va
     val rest = x_sub(x, scale, one), f = x_fma(x, scale, a, rest);
     if (lo)
         lo = x_fma(x, scale, lo, x_fma(x, scale, a, x_sub(x, rest, f)));
-    return (struct parts){exponent_value(x, t, exponent), f, lo};
+    return (struct parts){exponent_value(x, t, exponent), f, lo, true};
 }
 
 // log(1 + a + lo)

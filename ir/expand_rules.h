@@ -150,7 +150,7 @@ x_where(struct expander *x, val a, val b, val c)
 // The same where a is true for few elements and b is dear: vectors without any skip b.
 val x_where_rarely(struct expander *x, val a, val b, val c);
 
-// 1 / d for normal d with a normal 1 / d, by Newton's steps from a guess of integer arithmetic,
+// 1 / d for normal d > 0 with a normal 1 / d, by Newton's steps from a guess of integer arithmetic,
 // hence with the same bits everywhere and much cheaper than a division: at most 0.6 ulp off; and to
 // half a format's digits, for quotients: q = a y is put right by one more step, q + (a - q d) y.
 val x_inverse(struct expander *x, val d);

@@ -24,7 +24,7 @@
 //
 // tan: r + e, where e is r^3 P(r^2) for f32, to 2^-29.6; for f64 r^3 P(r^2) / Q(r^2), to 2^-58.9,
 // where Q is 0 at tan's first poles, so that P is short. After an odd number of quarters it is the
-// negated reciprocal, by Newton's steps, the last of which takes r and e apart, as their sum is
+// negated reciprocal, put right by a step of Newton's that takes r and e apart, as their sum is
 // rounded. f64 has one quotient for both, of numbers chosen before. An error of r counts up to
 // 1.6 times: so r comes in two parts, the second of which is in e.
 #include "ir/expand_rules.h"
@@ -277,15 +277,14 @@ reduce_in_two(struct expander *x, const struct quick *f, val size)
     return (struct angle){r, lo, x_bitcast(x, f->sint, t)};
 }
 
-// tan(r), and -1 / tan(r) but for the sign: x_rough_inverse takes either sign. r_lo counts times
-// the derivative, 1 + z and more.
+// tan(r), or 1 / tan(r) where odd. r_lo counts times the derivative, 1 + z and more.
 static val
 tan_of32(struct expander *x, struct angle v, val odd)
 {
     val r = v.r, z = x_mul(x, r, r);
     val p = x_poly_by_pairs(x, z, x_mul(x, z, z), tan32, COUNT(tan32));
     val e = x_fma(x, x_mul(x, r, z), p, x_fma(x, v.r_lo, z, v.r_lo)), t = x_add(x, r, e);
-    val y = x_rough_inverse(x, t), minus_y = x_neg(x, y);
+    val y = x_div(x, x_num(x, DT_f32, 1), t), minus_y = x_neg(x, y);
     val left = x_fma(x, minus_y, e, x_fma(x, minus_y, r, x_num(x, DT_f32, 1)));
     return x_where(x, odd, x_fma(x, y, left, y), t);
 }
@@ -298,7 +297,7 @@ tan_of64(struct expander *x, struct angle v, val odd)
     val below = x_poly(x, z, tan64_below, COUNT(tan64_below));
     val above = x_mul(x, v.r_lo, x_fma(x, below, z, below));
     above = x_fma(x, x_mul(x, r, z), p, above);
-    val d = x_where(x, odd, x_fma(x, r, below, above), below), y = x_rough_inverse(x, d);
+    val d = x_where(x, odd, x_fma(x, r, below, above), below), y = x_div(x, x_num(x, DT_f64, 1), d);
     val q = x_mul(x, x_where(x, odd, below, above), y), minus_q = x_neg(x, q);
     val left = x_mul(x, below, x_fma(x, minus_q, r, x_num(x, DT_f64, 1)));
     left = x_fma(x, minus_q, x_where(x, odd, above, below), x_where(x, odd, left, above));

@@ -258,7 +258,7 @@ FITS = {
     'cosh64': lambda: odd_fit(cosh_rest, lambda z: z / mp.cosh(mp.sqrt(z)), HALF_LN2, 5, F64),
     'tan32': lambda: odd_fit(tan_rest, tan_weight, QUARTER_PI, 6, F32),
     'tan64': lambda: odd_fit(tan_above, tan_weight, QUARTER_PI, 5, F64),
-    # atan32's last coefficient is 0x1.339p-26 more in use, so that atan 1 is rounded right.
+    # atan32's last coefficient is 2^-27 more in use, so that atan 1 is rounded right.
     'atan32': lambda: odd_fit(atan_rest, atan_weight, 1, 8, F32),
     'atan64': lambda: odd_fit(atan_rest, atan_weight, (ROOT - 1) * mp.mpf('1.0001'), 11, F64),
     'atanh32': lambda: odd_fit(arcth_rest, arcth_weight, '0.215', 2, F32),

@@ -53,6 +53,9 @@ extremes(const struct world *w)
     IS_F(fc_tanh(F(50, 1e10f, -1e10f)), 1, 1, -1);
     IS_F(fc_sigmoid(F(89, 1000, -1000)), 1, 1, 0);
     IS_F(fc_exp(F(-1000, 1000, -INFINITY)), 0, INFINITY, 0);
+    IS_F(fc_sinh(F(88, 89, 89.1f, 89.4f)), 8.2581813e37f, 2.2448064e38f, 2.480891e38f,
+         3.3488627e38f);
+    IS_F(fc_cosh(F(-88, -89, -89.1f, 90)), 8.2581813e37f, 2.2448064e38f, 2.480891e38f, INFINITY);
     IS_F(fc_mul_scalar(F(0.1875f), 0x1p-124), 0x1.8p-127f);
     IS_F(fc_mul(F(1e-40f), F(1e10f)), 1e-40f * 1e10f);
     IS_I(fc_eq_scalar(F(1e-45f), 0), 0);
