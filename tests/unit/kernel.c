@@ -63,11 +63,12 @@ add_acc(struct kernel *k, uint16_t op, uint8_t dtype, uint32_t value, uint8_t st
 {
     struct acc a = {.op = op, .dtype = dtype, .stage = stage, .scope = scope, .value = value};
     vec_push(&k->acc, a);
-    bool row = scope == OVER_R;
+    static const uint8_t level[] = {
+        [OVER_R] = LEVEL_ROW, [OVER_P] = LEVEL_ONCE, [ALONG_R] = LEVEL_ELEM};
     return add_inst(k, (struct inst){.op = OP_result, .aux = k->acc.n - 1,
                                      .dtype = op_table[op].combine ? dtype : DT_i64,
-                                     .stage = (uint8_t)(stage + row),
-                                     .level = row ? LEVEL_ROW : LEVEL_ONCE});
+                                     .stage = (uint8_t)(stage + (scope == OVER_R)),
+                                     .level = level[scope]});
 }
 
 static void
@@ -223,6 +224,92 @@ Test(kernel, verifier_finds_damage)
     k.contraction = (struct contraction){1, 1, 0};
     assert_unsound(&k, "a contraction has the axes");
     kernel_free_body(&k);
+}
+
+// ---- scans
+
+static struct kernel
+scan_kernel(uint16_t op, int64_t n)
+{
+    struct kernel k = {.name = "scan", .cls = CLASS_SCAN};
+    add_axis(&k, AXIS_R, n);
+    uint32_t in = add_buffer(&k, BUF_IN, DT_f32, n, 1, 0, 0);
+    uint32_t out = add_buffer(&k, BUF_OUT, DT_f32, n, 1, 0, 0);
+    uint32_t x = add_load(&k, in, 0, LEVEL_ELEM);
+    add_store(&k, add_acc(&k, op, DT_f32, x, 0, ALONG_R), out, 0, LEVEL_ELEM);
+    return k;
+}
+
+// Of 2^k elements: halves, each made the same way.
+static float
+tree_sum(const float *x, uint32_t k)
+{
+    return k ? tree_sum(x, k - 1) + tree_sum(x + (1 << (k - 1)), k - 1) : *x;
+}
+
+// kernel.h's L: element j of a vector with those before it in the vector.
+static float
+sum_within(const float *vector, uint32_t j)
+{
+    float sum = vector[j];
+    uint32_t first = j;
+    for (uint32_t k = 0; k < SCAN_STEPS; k++)
+        if (j >> k & 1) {
+            first -= 1u << k;
+            sum = tree_sum(vector + first, k) + sum;
+        }
+    return sum;
+}
+
+// The order of kernel.h, stated again from its words.
+Test(kernel, a_scan_has_its_order)
+{
+    enum { N = 2 * SCAN_SPAN + 1000 };
+    float *x = xmalloc(N * sizeof *x), *got = xmalloc(N * sizeof *got);
+    uint32_t random = 1;
+    for (uint32_t i = 0; i < N; i++) {
+        random = random * 1664525 + 1013904223;
+        x[i] = (float)(random >> 8) * 0x1p-24f - 0.3f;
+    }
+    struct kernel k = scan_kernel(OP_cumsum, N);
+    run(&k, (void *[]){x, got}, 0, NULL, NULL);
+    float v = -0.0f, b = -0.0f, s = -0.0f;
+    for (uint32_t j = 0; j < N; j++) {
+        float right = ((s + b) + v) + sum_within(x + j / 16 * 16, j % 16);
+        cr_assert(!memcmp(&right, &got[j], 4), "element %u is %.9g, not %.9g", j, got[j], right);
+        if (j % 16 == 15)
+            v = v + tree_sum(x + j - 15, SCAN_STEPS);
+        if (j % SCAN_BLOCK == SCAN_BLOCK - 1) {
+            b = b + v;
+            v = -0.0f;
+        }
+        if (j % SCAN_SPAN == SCAN_SPAN - 1) {
+            s = s + b;
+            b = -0.0f;
+        }
+    }
+    kernel_free_body(&k);
+    xfree(x);
+    xfree(got);
+}
+
+Test(kernel, malformed_scans_are_refused)
+{
+    struct kernel k[4];
+    for (uint32_t i = 0; i < 4; i++) {
+        k[i] = scan_kernel(OP_cumsum, 20);
+        assert_sound(&k[i]);
+    }
+    add_inst(&k[0], (struct inst){.op = OP_result, .dtype = DT_f32, .level = LEVEL_ELEM});
+    assert_unsound(&k[0], "would move on twice");
+    k[1].inst.at[2].level = LEVEL_ROW;
+    assert_unsound(&k[1], "gives an element");
+    k[2].acc.at[0].op = OP_sum;
+    assert_unsound(&k[2], "as its class asks for");
+    k[3].acc.at[0].scope = OVER_R;
+    assert_unsound(&k[3], "finished per row");
+    for (uint32_t i = 0; i < 4; i++)
+        kernel_free_body(&k[i]);
 }
 
 Test(kernel, copies_are_their_own)
