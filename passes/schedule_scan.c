@@ -1,8 +1,9 @@
 // schedule_scan.c: parameters of the scan class: kernels whose accumulators run along R, with
 // pointwise work before and after them.
 //
-// Vectors run along R, or along the last P axis where memory does. All that such a kernel does, it does in one pass over the elements: it has
-// one stage, and stores elements only. Reductions beside or before a scan are another kernel's.
+// Vectors run along R, or along the last P axis where memory does. All that such a kernel does, it
+// does in one pass over the elements: it has one stage, and stores elements only. Reductions beside
+// or before a scan are another kernel's.
 #include "passes/schedule_scan.h"
 
 #include "ir/base/size.h"
@@ -69,8 +70,9 @@ runs_along_columns(const struct kernel *k)
     int64_t columns = 0, rows = 0;
     for (uint32_t i = 0; i < k->access.n; i++) {
         const struct access *x = &k->access.at[i];
-        columns += x->stride[p] == 1 && x->stride[r] ? dtype_size(x->dtype) : 0;
-        rows += (x->stride[r] == 1 || x->stride[r] == -1) && x->stride[p] ? dtype_size(x->dtype) : 0;
+        int64_t size = dtype_size(x->dtype);
+        columns += x->stride[p] == 1 && x->stride[r] ? size : 0;
+        rows += (x->stride[r] == 1 || x->stride[r] == -1) && x->stride[p] ? size : 0;
     }
     return columns > rows;
 }
@@ -115,8 +117,8 @@ schedule_columns(const struct kernel *k, const struct target *t, int64_t bytes, 
     if (columns % s->vec == 0)
         s->tile[SCAN_TILE_EXTENT] |= ROW_WHOLE_STRIPS;
     s->tile[SCAN_TILE_STRIP] = (uint16_t)strip;
-    s->scratch_bytes =
-        strip * column_bytes(k, levels) + (64 + SCAN_COLUMN_GAP) * SCAN_COLUMN_PLACES * (int64_t)k->acc.n;
+    int64_t gaps = (64 + SCAN_COLUMN_GAP) * SCAN_COLUMN_PLACES * (int64_t)k->acc.n;
+    s->scratch_bytes = strip * column_bytes(k, levels) + gaps;
     s->units = columns ? kernel_points(k, AXIS_P) / columns * strips : 0;
     int64_t work = points * strip * (2 + row_elem_cost(k) / 4);
     s->grain = GRAIN_WORK / max64(work, 1) + 1;

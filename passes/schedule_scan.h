@@ -1,7 +1,7 @@
 // schedule_scan.h: schedule parameters of the scan class (struct schedule's general fields).
 //   tile[0]  columns of a strip, where memory runs along the last P axis; 0: along R
 //   tile[1]  what is known about extents (enum row_extent)
-//   tile[2]  levels of the order (ir/kernel.h) that a row reaches: 1: one block, 2: one span, 3: all
+//   tile[2]  levels of the order (ir/kernel.h) that a row reaches: 1: a block, 2: a span, 3: all
 //   unroll   columns: rows that are written out one after the other; 0: all go row by row
 //   prefetch columns: rows ahead; rows: cache lines ahead
 //   finish_units  rows divided among threads, chunk elements (of whole spans) a unit; else 0

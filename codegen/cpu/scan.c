@@ -122,10 +122,10 @@ ask_ahead(struct scan *p, struct emit_scope *s)
         const struct inst *in = &k->inst.at[i];
         if (in->op != OP_load || in->a || k->access.at[in->aux].stride[k->naxis - 1] != 1)
             continue;
-        for (int64_t at = 0; at < SCAN_LANES * dtype_size(in->dtype); at += 64)
-            emit_prefetch(e, emit_ptr(e, emit_address(e, s, in->aux),
-                                      emit_text(e, "%lld", (long long)(e->sched->prefetch * 64 + at)),
-                                      "i8"), 2);
+        for (uint32_t at = 0; at < SCAN_LANES * dtype_size(in->dtype); at += 64) {
+            const char *further = emit_text(e, "%u", e->sched->prefetch * 64 + at);
+            emit_prefetch(e, emit_ptr(e, emit_address(e, s, in->aux), further, "i8"), 2);
+        }
     }
 }
 

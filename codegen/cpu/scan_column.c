@@ -4,8 +4,8 @@
 // strip, as memory lies; what columns carry from row to row is in arrays of one strip in scratch:
 // of ir/kernel.h's order V, B, S, S + B, and D, which is (S + B) + V. Within 16 rows row j joins
 // what the last 1, 2, 4, 8 rows before it came to, as its bits say: parts, arrays too. The bits are
-// the same for the whole row, so the branches on them are foreseen. Beyond the caches this moved 0.87
-// of what a copy does, 16 rows side by side 0.75: long runs of memory are what counts there.
+// the same for the whole row, so the branches on them are foreseen. Beyond the caches this moved
+// 0.87 of what a copy does, 16 rows side by side 0.75: long runs of memory are what counts there.
 //
 // Arrays that the caches hold are taken 16 rows at a time instead, vector by vector: written out
 // one after the other, so that the parts stay in registers and what is carried is loaded and stored
