@@ -154,7 +154,7 @@ decompose_random(struct pass *p, ref r, const ref *in, const int64_t *attr)
 {
     const struct shape s = *graph_shape(p->src, r);
     const struct node *n = graph_node(p->src, r);
-    const int64_t *after_shape = attr + 1 + attr[0];
+    const int64_t *after_shape = n->op == OP_dropout ? NULL : attr + 1 + attr[0];
     switch (n->op) {
     case OP_uniform:
         return uniform(p, in[0], &s, n->dtype);

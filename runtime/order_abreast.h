@@ -185,7 +185,8 @@ RECORD_NAME(transpose)(__m512i *v)
 static inline LANES_MASK
 RECORD_NAME(lanes_before)(int64_t n)
 {
-    return n >= LANES ? (LANES_MASK)-1 : n > 0 ? (LANES_MASK)((1u << n) - 1) : 0;
+    uint32_t lanes = n >= LANES ? ~0u : n > 0 ? (1u << n) - 1 : 0;
+    return (LANES_MASK)lanes;
 }
 
 // Lines of n[l] records at line[l] into a tile; what is missing counts as the greatest.

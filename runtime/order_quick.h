@@ -88,9 +88,8 @@ RECORD_NAME(sort_registers)(RECORD *a, int64_t n, uint32_t vectors)
 #pragma GCC unroll 16
     for (uint32_t i = 0; i < vectors; i++) {
         int64_t left = n - (int64_t)i * LANES;
-        mask[i] = left >= LANES ? (LANES_MASK)-1
-                  : left > 0    ? (LANES_MASK)((1u << left) - 1)
-                                : 0;
+        uint32_t lanes = left >= LANES ? ~0u : left > 0 ? (1u << left) - 1 : 0;
+        mask[i] = (LANES_MASK)lanes;
         v[i] = LANES_(_mm512_mask_loadu)(_mm512_set1_epi32(-1), mask[i], a + i * LANES);
         v[i] = RECORD_NAME(sort_lanes)(v[i]);
     }

@@ -172,8 +172,8 @@ find_dependences(struct emitter *e)
             if (k->cls == CLASS_CONTRACT && in->aux == k->contraction.acc) // has no value
                 of = e->depends[k->contraction.a] | e->depends[k->contraction.b];
             if (k->cls == CLASS_SCATTER)
-                of |= e->depends[k->scatter.init] | e->depends[k->scatter.index] |
-                      (uint16_t)(1u << k->scatter.axis);
+                of = (uint16_t)(of | e->depends[k->scatter.init] | e->depends[k->scatter.index] |
+                                1u << k->scatter.axis);
             m = a->scope == OVER_P   ? 0
                 : a->scope == OVER_R ? (uint16_t)(of & ~red)
                                      : of | red;
