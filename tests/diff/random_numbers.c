@@ -1,5 +1,5 @@
 // random_numbers.c: random bits and what is made of them: Random123's known answers, numbers worked
-// out with NumPy (tests/fixtures/random.h), and the same bits by every way of evaluation: both
+// out with NumPy (tests/fixtures/random_numbers.h), and the same bits by every way of evaluation: both
 // interpreters, op by op and fused, one thread and two, all vector widths, lanes that are
 // neighbours, that begin amid a block, and that are not neighbours at all.
 #include "tests/support/graph_gen.h"
@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/fixtures/random.h"
+#include "tests/fixtures/random_numbers.h"
 
 enum { DEVICES = 4 };
 static struct device *devices[DEVICES];
