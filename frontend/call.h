@@ -14,7 +14,7 @@ struct call {
     uint16_t op;
     uint32_t nin;
     const fc_tensor *many; // NULL: in
-    fc_tensor in[4];
+    fc_tensor in[6];
     bool has_number; // the last operand is a number instead of a tensor
     fc_num number;
     uint8_t number_dtype; // DT_NONE: weak

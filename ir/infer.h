@@ -26,6 +26,7 @@ bool infer_order(struct inference *f);
 bool infer_reduce(struct inference *f);  // reductions, scans and the composites over axes
 // Checks the state, operand i, and takes the shape from the attributes where they begin with one.
 bool infer_random(struct inference *f, uint32_t i);
+bool infer_composite(struct inference *f); // the composites whose operands have other roles
 bool infer_random_numbers(struct inference *f); // the composites of random_bits
 bool infer_contract(struct inference *f);
 

@@ -163,6 +163,8 @@ infer_reduce(struct inference *f)
     switch (f->op) {
     case OP_mean:
     case OP_var:
+    case OP_std:
+    case OP_norm:
     case OP_logsumexp:
         if (!reduced_shape(f) ||
             (f->op == OP_logsumexp && !refuse_empty(f, &f->attr[1], f->attr[0])))
@@ -186,7 +188,7 @@ infer_reduce(struct inference *f)
     case OP_dropout:
         return infer_random_numbers(f);
     default:
-        return infer_error(f, "has no inference rule");
+        return infer_composite(f);
     }
 }
 

@@ -89,6 +89,15 @@ variance(const double *x, int64_t n, int64_t correction)
 }
 
 static double
+length(const double *x, int64_t n)
+{
+    long double s = 0;
+    for (int64_t i = 0; i < n; i++)
+        s += (long double)x[i] * x[i];
+    return (double)sqrtl(s);
+}
+
+static double
 largest(const double *x, int64_t n)
 {
     double m = -(double)INFINITY;
@@ -167,6 +176,10 @@ line_value(const struct interp_node *x, const struct lines *l)
         return scalar_from_double(to, mean(l->x, l->n));
     case OP_var:
         return scalar_from_double(to, variance(l->x, l->n, x->attr[x->attr[0] + 2]));
+    case OP_std:
+        return scalar_from_double(to, sqrt(variance(l->x, l->n, x->attr[x->attr[0] + 2])));
+    case OP_norm:
+        return scalar_from_double(to, length(l->x, l->n));
     case OP_logsumexp:
         return scalar_from_double(to, logsumexp(l->x, l->n));
     default:
@@ -319,6 +332,14 @@ interp_axes(const struct interp_node *x)
     case OP_randint:
     case OP_dropout:
         return interp_random(x);
+    case OP_masked_softmax:
+    case OP_group_norm:
+    case OP_batch_norm:
+    case OP_nll_loss:
+    case OP_attention:
+    case OP_masked_attention:
+    case OP_rope:
+        return interp_composite(x);
     default:
         return reduce(x);
     }

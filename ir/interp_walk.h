@@ -51,6 +51,7 @@ int64_t interp_position(const struct interp_node *x, int64_t index, int64_t n, i
                         const struct walk *at);
 void interp_copy(const struct tensor *to, const struct tensor *from); // broadcast and cast
 void interp_axes(const struct interp_node *x);     // reductions and composites over axes
+void interp_composite(const struct interp_node *x); // those whose operands have other roles
 void interp_matmul(const struct interp_node *x);
 void interp_order(const struct interp_node *x);
 void interp_random(const struct interp_node *x);   // random bits and the numbers made of them

@@ -15,7 +15,7 @@
 #include "ir/base/check.h"
 #include "ir/composite.h"
 
-enum { UNROLL = 8 };
+enum { UNROLL = 8, OPERANDS = 5 }; // a composite's most
 
 static const struct shape *
 shape_of(const struct pass *p, ref r)
@@ -166,16 +166,15 @@ reduce(struct pass *p, uint16_t op, ref a, const int64_t *attr)
 // whichever way the factors lie. Rows of either factor that run along k are then rows of a kernel.
 // Not integers: they wrap, so that both give the same bits, and sums are taken in 64.
 static bool
-is_product_with_vector(const struct pass *p, ref r)
+is_product_with_vector(const struct graph *g, uint8_t dtype, ref a, ref b)
 {
-    const struct shape *s = graph_shape(p->src, r);
-    const struct node *n = graph_node(p->src, r);
-    return n->op == OP_matmul && dtype_is_float(n->dtype) &&
-           (dim_of(p->src, s, s->rank - 2u) == 1 || dim_of(p->src, s, s->rank - 1u) == 1);
+    const struct shape *s = graph_shape(g, a), *t = graph_shape(g, b);
+    return dtype_is_float(dtype) &&
+           (dim_of(g, s, s->rank - 2u) == 1 || dim_of(g, t, t->rank - 1u) == 1);
 }
 
-static ref
-last_axes_swapped(struct pass *p, ref a)
+ref
+decompose_swapped(struct pass *p, ref a)
 {
     uint32_t rank = shape_of(p, a)->rank;
     int64_t attr[MAX_RANK + 1] = {rank};
@@ -186,19 +185,30 @@ last_axes_swapped(struct pass *p, ref a)
 
 // a [..., M, K] and b [..., N, K] broadcast against each other: M or N is 1.
 static ref
-product_with_vector(struct pass *p, ref r, const ref *in)
+product_with_vector(struct pass *p, ref a, ref b)
 {
-    ref product = pass_op2(p, OP_mul, in[0], last_axes_swapped(p, in[1]));
-    int64_t attr[] = {1, (int64_t)shape_of(p, product)->rank - 1, 1};
+    uint8_t dtype = graph_node(p->dst, a)->dtype;
+    ref product = pass_op2(p, OP_mul, a, decompose_swapped(p, b));
+    struct shape out = *shape_of(p, product);
+    int64_t attr[] = {1, (int64_t)out.rank - 1, 1};
+    out.dim[out.rank - 2] = shape_of(p, a)->dim[shape_of(p, a)->rank - 2];
+    out.dim[out.rank - 1] = shape_of(p, b)->dim[shape_of(p, b)->rank - 1];
     p->unroll = true;
-    ref sum = pass_cast(p, reduce(p, OP_sum, product, attr), graph_node(p->src, r)->dtype);
-    return pass_reshape(p, sum, graph_shape(p->src, r));
+    return pass_reshape(p, pass_cast(p, reduce(p, OP_sum, product, attr), dtype), &out);
+}
+
+ref
+decompose_matmul(struct pass *p, ref a, ref b)
+{
+    return is_product_with_vector(p->dst, graph_node(p->dst, a)->dtype, a, b)
+               ? product_with_vector(p, a, b)
+               : pass_op2(p, OP_matmul, a, b);
 }
 
 // ---- composites
 
-static ref
-kept(struct pass *p, uint16_t op, ref a, const int64_t *axes, uint32_t naxes)
+ref
+decompose_reduce(struct pass *p, uint16_t op, ref a, const int64_t *axes, uint32_t naxes)
 {
     int64_t attr[MAX_RANK + 3] = {naxes};
     for (uint32_t i = 0; i < naxes; i++)
@@ -214,7 +224,7 @@ mean_kept(struct pass *p, ref a, const int64_t *axes, uint32_t naxes, int64_t co
     for (uint32_t i = 0; i < naxes; i++)
         n *= (double)extent(p, a, axes[i]);
     n -= (double)correction;
-    ref s = kept(p, OP_sum, a, axes, naxes);
+    ref s = decompose_reduce(p, OP_sum, a, axes, naxes);
     return pass_op2(p, OP_div, s, pass_number(p, graph_node(p->dst, s)->dtype, n > 0 ? n : 0));
 }
 
@@ -242,8 +252,8 @@ corrected_variance(struct pass *p, ref c, const int64_t *axes, uint32_t naxes, i
     double n = 1;
     for (uint32_t i = 0; i < naxes; i++)
         n *= (double)extent(p, c, axes[i]);
-    ref sum = kept(p, OP_sum, c, axes, naxes);
-    ref squares = kept(p, OP_sum, squared(p, c), axes, naxes);
+    ref sum = decompose_reduce(p, OP_sum, c, axes, naxes);
+    ref squares = decompose_reduce(p, OP_sum, squared(p, c), axes, naxes);
     *m = pass_op2(p, OP_div, sum, pass_number(p, t, n));
     ref rest = pass_op2(p, OP_sub, squares, pass_op2(p, OP_mul, sum, *m));
     rest = pass_op2(p, OP_max, rest, pass_number(p, t, 0));
@@ -263,16 +273,16 @@ finish_axes(struct pass *p, ref a, const int64_t *attr)
 static ref
 shifted_exp(struct pass *p, ref x, const int64_t *axes, uint32_t n, ref *m, ref *sum)
 {
-    *m = kept(p, OP_max_reduce, x, axes, n);
+    *m = decompose_reduce(p, OP_max_reduce, x, axes, n);
     ref e = pass_op1(p, OP_exp, pass_op2(p, OP_sub, x, *m));
-    *sum = kept(p, OP_sum, e, axes, n);
+    *sum = decompose_reduce(p, OP_sum, e, axes, n);
     return e;
 }
 
-static ref
-softmax(struct pass *p, ref x, const int64_t *attr)
+ref
+decompose_softmax(struct pass *p, ref x, int64_t axis)
 {
-    ref m, s, e = shifted_exp(p, x, attr, 1, &m, &s);
+    ref m, s, e = shifted_exp(p, x, &axis, 1, &m, &s);
     return pass_op2(p, OP_div, e, s);
 }
 
@@ -303,19 +313,24 @@ attr_double(int64_t bits)
 }
 
 static ref
-inverse_root(struct pass *p, ref v, int64_t eps)
+inverse_root(struct pass *p, ref v, double eps)
 {
-    ref e = pass_number(p, graph_node(p->dst, v)->dtype, attr_double(eps));
+    ref e = pass_number(p, graph_node(p->dst, v)->dtype, eps);
     return pass_op1(p, OP_rsqrt, pass_op2(p, OP_add, v, e));
+}
+
+ref
+decompose_normalised(struct pass *p, ref x, int64_t axis, double eps)
+{
+    ref m, c = centred(p, x, &axis, 1);
+    ref v = corrected_variance(p, c, &axis, 1, 0, &m);
+    return pass_op2(p, OP_mul, pass_op2(p, OP_sub, c, m), inverse_root(p, v, eps));
 }
 
 static ref
 layer_norm(struct pass *p, ref x, ref weight, ref bias, const int64_t *attr)
 {
-    int64_t last = shape_of(p, x)->rank - 1;
-    ref m, c = centred(p, x, &last, 1);
-    ref v = corrected_variance(p, c, &last, 1, 0, &m);
-    ref y = pass_op2(p, OP_mul, pass_op2(p, OP_sub, c, m), inverse_root(p, v, attr[0]));
+    ref y = decompose_normalised(p, x, shape_of(p, x)->rank - 1, attr_double(attr[0]));
     return pass_op2(p, OP_add, pass_op2(p, OP_mul, y, weight), bias);
 }
 
@@ -324,7 +339,7 @@ rms_norm(struct pass *p, ref x, ref weight, const int64_t *attr)
 {
     int64_t last = shape_of(p, x)->rank - 1;
     ref v = mean_kept(p, squared(p, x), &last, 1, 0);
-    return pass_op2(p, OP_mul, pass_op2(p, OP_mul, x, inverse_root(p, v, attr[0])), weight);
+    return pass_op2(p, OP_mul, pass_op2(p, OP_mul, x, inverse_root(p, v, attr_double(attr[0]))), weight);
 }
 
 static ref
@@ -375,15 +390,21 @@ composite(struct pass *p, ref r, const ref *in, const int64_t *attr)
     case OP_mean:
         x = mean_kept(p, pass_cast(p, x, dtype), attr + 1, (uint32_t)attr[0], 0);
         return finish_axes(p, x, attr);
+    case OP_std:
     case OP_var: {
         ref m, c = centred(p, pass_cast(p, x, dtype), attr + 1, (uint32_t)attr[0]);
         x = corrected_variance(p, c, attr + 1, (uint32_t)attr[0], attr[2 + attr[0]], &m);
+        x = graph_node(p->src, r)->op == OP_std ? pass_op1(p, OP_sqrt, x) : x;
         return finish_axes(p, x, attr);
     }
+    case OP_norm:
+        x = squared(p, pass_cast(p, x, dtype));
+        x = decompose_reduce(p, OP_sum, x, attr + 1, (uint32_t)attr[0]);
+        return finish_axes(p, pass_op1(p, OP_sqrt, x), attr);
     case OP_logsumexp:
         return logsumexp(p, pass_cast(p, x, dtype), attr);
     case OP_softmax:
-        return softmax(p, pass_cast(p, x, dtype), attr);
+        return decompose_softmax(p, pass_cast(p, x, dtype), attr[0]);
     case OP_log_softmax:
         return log_softmax(p, pass_cast(p, x, dtype), attr);
     case OP_layer_norm:
@@ -393,7 +414,7 @@ composite(struct pass *p, ref r, const ref *in, const int64_t *attr)
     case OP_cross_entropy:
         return cross_entropy(p, pass_cast(p, x, dtype), in[1]);
     default:
-        CHECK(false, "no expansion for %s", op_name(graph_node(p->src, r)->op));
+        return decompose_composite(p, r, in, attr);
     }
 }
 
@@ -439,14 +460,14 @@ rewrite(struct pass *p, ref r)
         return concat_tree(p, r);
     if (op_is(n->op, OPK_SCAN))
         return scan(p, r);
-    bool vector = is_product_with_vector(p, r);
+    bool vector = n->op == OP_matmul && is_product_with_vector(p->src, n->dtype, n->in[0], n->in[1]);
     if (!op_is(n->op, OPK_COMPOSITE) && !op_is(n->op, OPK_REDUCE) && !vector)
         return pass_copy(p, r);
-    ref in[4] = {{0}};
+    ref in[OPERANDS] = {{0}};
     for (uint32_t i = 0; i < n->nin; i++)
         in[i] = pass_operand(p, r, i);
     if (vector)
-        return product_with_vector(p, r, in);
+        return pass_cast(p, product_with_vector(p, in[0], in[1]), n->dtype);
     p->unroll = (op_is(n->op, OPK_REDUCE) || n->op == OP_mean) &&
                 p->uses[graph_in(p->src, r, 0).i] == 1;
     ref out = op_is(n->op, OPK_REDUCE) ? reduce(p, n->op, in[0], attr) : composite(p, r, in, attr);

@@ -35,6 +35,19 @@ owner(const struct graph *g, ref r)
     return r;
 }
 
+// One array that attention stores between its kernels: a number for each pair of positions.
+static int64_t
+score_bytes(const struct graph *g, ref r)
+{
+    if (!(op_table[graph_node(g, r)->op].flags & OPF_SCORES))
+        return 0;
+    struct shape s = *graph_shape(g, r);
+    const struct shape *k = graph_shape(g, graph_in(g, r, 1));
+    s.dim[s.rank - 1] = k->dim[k->rank - 2];
+    uint8_t dtype = graph_node(g, r)->dtype; // f16 and bf16 are f32 there
+    return shape_count(g, &s) * (dtype_is_half(dtype) ? 4 : dtype_size(dtype));
+}
+
 static int64_t
 eager_peak(const struct graph *g)
 {
@@ -55,7 +68,8 @@ eager_peak(const struct graph *g)
     for (uint32_t i = 1; i < g->node.n; i++) {
         if (runs_eagerly(g, (ref){i}))
             live += graph_bytes(g, (ref){i});
-        peak = live > peak ? live : peak;
+        int64_t most = live + 2 * score_bytes(g, (ref){i});
+        peak = most > peak ? most : peak;
         for (uint32_t x = head[i]; x; x = next[x])
             live -= graph_bytes(g, (ref){x});
     }
@@ -75,8 +89,9 @@ plan_eager_figures(struct plan *p)
         const struct node *n = &g->node.at[i];
         if (!runs_eagerly(g, (ref){i}) || shape_count(g, graph_shape(g, (ref){i})) == 0)
             continue;
-        p->eager_kernels++;
-        p->eager_bytes += graph_bytes(g, (ref){i});
+        int64_t scores = score_bytes(g, (ref){i});
+        p->eager_kernels += scores ? 3 : 1;
+        p->eager_bytes += graph_bytes(g, (ref){i}) + 4 * scores;
         for (uint32_t k = 0; k < n->nin; k++) {
             ref in = node_in(g, n, k);
             bool again = false;

@@ -510,11 +510,56 @@ own_dropout(struct call *c, uint8_t dtype, uint32_t form, enum size_case size)
     return s;
 }
 
+static enum skip
+own_masked_softmax(struct call *c, uint8_t dtype, uint32_t form, enum size_case size)
+{
+    int64_t n = c->n;
+    enum skip s = matrix(c, dtype, size);
+    if (form)
+        c->in[0].shape = shape_of(2, n, 3, 0);
+    c->in[1] = (struct operand){DT_bool, form ? shape_of(2, n, 1, 0) : shape_of(1, n, 0, 0), 0, 0};
+    push(c, form ? 0 : -1);
+    return s;
+}
+
+// q [3, 5, 6], k [n, 6], v [3, n, 4], the mask over [5, n]; form 1: one position, one head.
+static enum skip
+own_attention(struct call *c, uint8_t dtype, uint32_t form, enum size_case size)
+{
+    int64_t n = c->n;
+    enum skip s = matrix(c, dtype, size);
+    c->in[0].shape = form ? shape_of(2, 1, 6, 0) : shape_of(3, 3, 5, 6);
+    c->in[1] = (struct operand){dtype, shape_of(2, n, 6, 0), 0, 0};
+    c->in[2] = (struct operand){dtype, form ? shape_of(2, n, 4, 0) : shape_of(3, 3, n, 4), 0, 0};
+    push(c, double_bits(form ? 0.5 : 0));
+    if (c->op == OP_masked_attention)
+        c->in[3] = (struct operand){DT_bool, form ? shape_of(1, n, 0, 0) : shape_of(2, 5, n, 0),
+                                    0, 0};
+    else
+        push(c, !form);
+    return s;
+}
+
+static enum skip
+own_rope(struct call *c, uint8_t dtype, uint32_t form, enum size_case size)
+{
+    int64_t n = c->n;
+    enum skip s = matrix(c, dtype, size);
+    c->in[0].shape = shape_of(3, 2, 3, 2 * n);
+    for (uint32_t i = 1; i < 3; i++)
+        c->in[i] = (struct operand){dtype, shape_of(2, 3, n, 0), 0, 0};
+    push(c, form);
+    return s;
+}
+
 static const struct {
     uint16_t op;
     uint32_t forms;
     own_maker *make;
 } own[] = {
+    {OP_masked_softmax, 2, own_masked_softmax}, {OP_attention, 2, own_attention},
+    {OP_masked_attention, 2, own_attention},    {OP_rope, 2, own_rope},
+    {OP_nll_loss, 2, own_cross_entropy},
     {OP_random_bits, 2, own_random},  {OP_uniform, 4, own_random},
     {OP_normal, 4, own_random},       {OP_bernoulli, 2, own_random},
     {OP_randint, 2, own_random},      {OP_dropout, 2, own_dropout},

@@ -50,7 +50,7 @@ enum skip {
 };
 extern const char *const skip_words[SKIP_COUNT];
 
-enum { OPERANDS_MOST = 4 };
+enum { OPERANDS_MOST = 5 };
 struct operand {
     uint8_t dtype;
     struct shape shape; // numbers

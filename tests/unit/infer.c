@@ -316,3 +316,38 @@ Test(infer, contractions_and_composites)
     EXPECT("cross_entropy: axis 1 of [5,0] is empty and so has no maximum; give it at least one "
            "element", OP_cross_entropy, REFS(e, input(g, DT_i64, 1, 5)), NONE);
 }
+
+Test(infer, composites_whose_operands_have_roles)
+{
+    ref x = input(g, DT_f16, 3, 2, 6, 5), w = input(g, DT_f32, 1, 6), v = input(g, DT_f32, 1, 3);
+    ref m = input(g, DT_bool, 2, 6, 1), q = input(g, DT_f32, 2, 4, 8), k = input(g, DT_f32, 2, 9, 8);
+    ref wide = input(g, DT_bool, 3, 2, 4, 9), t = input(g, DT_i64, 1, 4);
+    int64_t eps = (int64_t)scalar_from_double(DT_f64, 1e-5), zero = 0;
+    EXPECT("f16[2, 6, 5]", OP_masked_softmax, REFS(x, m), ATTR(-1));
+    EXPECT("masked_softmax: the mask is f32; it must be bool, true where an element counts",
+           OP_masked_softmax, REFS(x, w), ATTR(-1));
+    EXPECT("f32[2, 6, 5]", OP_group_norm, REFS(x, w, w), ATTR(3, eps));
+    EXPECT("group_norm: 4 groups of the 6 channels of [2,6,5]; their number must be a divisor",
+           OP_group_norm, REFS(x, w, w), ATTR(4, eps));
+    EXPECT("group_norm: bias has shape [3]; the channels of [2,6,5] ask for [6]", OP_group_norm,
+           REFS(x, w, v), ATTR(3, eps));
+    EXPECT("f32[2, 6, 5]", OP_batch_norm, REFS(x, w, w, w, w), ATTR(eps));
+    EXPECT("batch_norm: var has shape [3]; the channels of [2,6,5] ask for [6]", OP_batch_norm,
+           REFS(x, w, v, w, w), ATTR(eps));
+    EXPECT("batch_norm: shape [6]; [N,C,…] is needed, with the channels on axis 1", OP_batch_norm,
+           REFS(w, w, w, w, w), ATTR(eps));
+    EXPECT("f32[4, 8]", OP_attention, REFS(q, k, k), ATTR(zero, 1));
+    EXPECT("attention: q [4,8], k [9,8] and v [4,8]; they must be [...,T,D], [...,S,D] and "
+           "[...,S,E]", OP_attention, REFS(q, k, q), ATTR(zero, 0));
+    EXPECT("masked_attention: the mask [2,4,9] is larger than the scores [4,9]", OP_masked_attention,
+           REFS(q, k, k, wide), ATTR(zero));
+    EXPECT("f32[4, 8]", OP_rope, REFS(q, input(g, DT_f32, 2, 4, 4), input(g, DT_f32, 1, 4)),
+           ATTR(0));
+    EXPECT("rope: shape [2,6,5]; the last axis must have an even size", OP_rope, REFS(x, w, w),
+           ATTR(0));
+    EXPECT("rope: half of x, cos and sin of shapes [4,4], [6] and [6] do not broadcast: axis -1 is "
+           "4 and 6; make them equal or 1", OP_rope, REFS(q, w, w), ATTR(0));
+    EXPECT("f32[]", OP_nll_loss, REFS(q, t), NONE);
+    EXPECT("nll_loss: log-probabilities [4,8] and targets [6]; they must be [N,C] and [N]",
+           OP_nll_loss, REFS(q, w), NONE);
+}
