@@ -34,7 +34,7 @@ enum op_flag {
     OPF_EXACT = 4,   // correctly rounded or exact: every evaluator gives the same bits
     OPF_EXPAND = 8,  // rewritten into exact primitives in kernel bodies (ir/expand.h)
     OPF_ALIAS = 16,  // a view that eager execution expresses with strides alone
-    OPF_SCORES = 64, // attention: eager execution stores scores and weights between three kernels
+    OPF_SCORES = 1024, // attention: eager execution stores scores and weights between three kernels
     OPF_MEAN = 32,   // a loss: the mean over all elements of what F and .expand say
     OPF_POSITION = 64, // of an order: gives i64 positions instead of elements
     OPF_ALONG = 128, // the index has x's rank: a position for each line along axis
