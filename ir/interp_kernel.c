@@ -326,7 +326,8 @@ put(struct run *r, const struct store *s)
     if (!p)
         return;
     r->count.stores++;
-    touch(r, a->buffer, at, &r->count.bytes_written);
+    if (r->k.cls != CLASS_SCATTER) // there the elements lie in memory from the start
+        touch(r, a->buffer, at, &r->count.bytes_written);
     scalar_store(a->dtype, p, r->value[s->value]);
 }
 
@@ -510,6 +511,8 @@ run_scatter(struct run *r)
         do {
             run_steps(r, &init);
             state[i++] = r->value[s->init];
+            const struct access *out = &r->k.access.at[r->k.store.at[0].access];
+            touch(r, out->buffer, affine_at(r, out), &r->count.bytes_written);
         } while (next_point(r, axis, np));
         do {
             i = 0;

@@ -170,6 +170,7 @@ struct contraction {
 struct scatter {
     uint32_t init, index, acc;
     uint8_t axis;
+    bool in_range; // the index's dtype has no value that is no place
 };
 
 struct kernel {

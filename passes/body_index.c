@@ -22,15 +22,33 @@ compared(struct body *b, uint16_t op, uint32_t x, int64_t y)
     return body_binary(b, op, DT_bool, x, body_literal(b, DT_i64, (uint64_t)y));
 }
 
-// An index on an axis of n elements, as an i64: negative ones wrap once.
+// 0 <= at < n, in one comparison of unsigned numbers.
 static uint32_t
-body_wrapped(struct body *b, uint32_t index, int64_t n)
+below_size(struct body *b, uint32_t at, int64_t n)
 {
+    at = body_inst(b, (struct inst){.op = OP_bitcast, .dtype = DT_u64, .a = at});
+    return body_binary(b, OP_lt, DT_bool, at, body_literal(b, DT_u64, (uint64_t)n));
+}
+
+// An index on an axis of n elements, as an i64: negative ones wrap once. inside: whether it is in
+// range then; 0: it always is.
+static uint32_t
+wrapped_index(struct body *b, uint32_t index, int64_t n, uint32_t *inside)
+{
+    const struct dtype_info *d = &dtype_table[b->k->inst.at[index].dtype];
+    bool negative = d->kind != DTK_UINT;
     if (b->k->inst.at[index].dtype != DT_i64)
         index = body_inst(b, (struct inst){.op = OP_cast, .dtype = DT_i64, .a = index});
-    uint32_t negative = compared(b, OP_lt, index, 0), size = body_literal(b, DT_i64, (uint64_t)n);
-    uint32_t wrapped = body_binary(b, OP_add, DT_i64, index, size);
-    return body_where(b, DT_i64, negative, wrapped, index);
+    if (negative) {
+        uint32_t below = compared(b, OP_lt, index, 0);
+        uint32_t size = body_literal(b, DT_i64, (uint64_t)n);
+        uint32_t moved = body_binary(b, OP_add, DT_i64, index, size);
+        index = body_where(b, DT_i64, below, moved, index);
+    }
+    *inside = 0;
+    if (negative || d->bits >= 63 || n < (int64_t)1 << d->bits)
+        *inside = below_size(b, index, n);
+    return index;
 }
 
 // What take gives where the index is out of range: 0, and an error. A load does both itself; a
@@ -75,14 +93,10 @@ take(struct body *b, ref r, uint32_t map)
     if (!at)
         return 0;
     b->origin = n->origin;
-    int64_t extent = dim_of(g, xs, axis);
-    uint32_t wrapped = body_wrapped(b, at, extent);
-    uint32_t below = compared(b, OP_lt, wrapped, extent);
-    mx.check = body_both(b, compared(b, OP_ge, wrapped, 0), below);
-    mx.c[axis].dynamic = wrapped;
+    mx.c[axis].dynamic = wrapped_index(b, at, dim_of(g, xs, axis), &mx.check);
     mx.c[axis].stride[AXIS_DYNAMIC] = 1;
     uint32_t x = body_demand(b, n->in[0], body_map(b, &mx));
-    return x ? zero_outside(b, r, x, mx.check) : 0;
+    return x && mx.check ? zero_outside(b, r, x, mx.check) : x;
 }
 
 // ---- windows
@@ -93,7 +107,7 @@ take(struct body *b, ref r, uint32_t map)
 static uint32_t
 window_start(struct body *b, uint32_t start, int64_t size, int64_t n)
 {
-    uint32_t at = body_wrapped(b, start, n);
+    uint32_t ignored, at = wrapped_index(b, start, n, &ignored);
     uint32_t fits = compared(b, OP_le, at, n - size);
     uint32_t inside = body_both(b, compared(b, OP_ge, at, 0), fits);
     at = body_binary(b, OP_max, DT_i64, at, body_literal(b, DT_i64, (uint64_t)-size));
@@ -133,15 +147,6 @@ coord_move(struct body *b, struct coord *c, uint32_t by, int64_t sign)
     c->stride[AXIS_DYNAMIC] = sign;
 }
 
-// 0 <= coordinate < n, in one comparison of unsigned numbers.
-static uint32_t
-within(struct body *b, const struct coord *c, int64_t n)
-{
-    uint32_t at = body_inst(b, (struct inst){.op = OP_bitcast, .dtype = DT_u64,
-                                             .a = body_position(b, c)});
-    return body_binary(b, OP_lt, DT_bool, at, body_literal(b, DT_u64, (uint64_t)n));
-}
-
 // From a point of a window to the element of x beneath it (sign 1), or back (-1): moves m, whose
 // rank is s's, by the starts and masks out what is not inside shape s. Gives the mask of that.
 static uint32_t
@@ -151,7 +156,7 @@ move_map(struct body *b, struct imap *m, const uint32_t *start, const struct sha
     for (uint32_t d = 0; d < s->rank; d++) {
         int64_t n = dim_of(b->f->g, s, d);
         coord_move(b, &m->c[d], start[d], sign);
-        inside = body_both(b, inside, within(b, &m->c[d], n));
+        inside = body_both(b, inside, below_size(b, body_position(b, &m->c[d]), n));
         if (n == 1)
             m->c[d] = (struct coord){0};
     }
@@ -331,15 +336,16 @@ body_scatter(struct body *b, const struct hero *h)
         return 0;
     b->origin = n->origin;
     int64_t extent = dim_of(g, graph_shape(g, h->node), axis);
-    uint32_t at = body_wrapped(b, index, extent), below = compared(b, OP_lt, at, extent);
-    uint32_t inside = body_both(b, compared(b, OP_ge, at, 0), below);
-    at = body_inst(b, (struct inst){.op = OP_checked, .dtype = DT_i64, .a = at, .b = inside});
+    uint32_t inside, at = wrapped_index(b, index, extent, &inside);
+    if (inside)
+        at = body_inst(b, (struct inst){.op = OP_checked, .dtype = DT_i64, .a = at, .b = inside});
     at = at_elements(b, at);
     value = at_elements(b, value);
     uint32_t result = body_acc(b, h, n->op, n->dtype, value, 0);
     b->k->scatter.init = init;
     b->k->scatter.index = at;
     b->k->scatter.acc = b->k->acc.n - 1;
+    b->k->scatter.in_range = !inside;
     return result;
 }
 

@@ -7,11 +7,18 @@
 // the index once more each, which is little where an index has a row of updates; parts of the axis
 // that is scattered along cost as much and throw updates away, so it is cut only where rows are
 // long.
+//
+// Where updates commute (integers that are added, maxima and minima) and there are many more of
+// them than places, R is divided instead: a unit collects its part of the updates in arrays of its
+// own, and kernel_finish joins these with what the elements start from. Several arrays a unit,
+// taken in turns, so that an update does not wait for the one before it to be stored.
 #include "passes/plan.h"
 #include "passes/schedule.h"
 
 enum { LEAST_RUN = 256 };       // bytes of a row that a unit takes
 enum { GRAIN_WORK = 1 << 16 }; // least work given to a thread
+enum { TURNS = 4, UPDATES_A_PLACE = 4, LEAST_UPDATES = 1 << 14 }; // where R is divided
+enum { FINISH_CHUNK = 4096 };
 
 static int64_t
 ceil_div(int64_t a, int64_t b)
@@ -23,6 +30,39 @@ static int64_t
 min64(int64_t a, int64_t b)
 {
     return a < b ? a : b;
+}
+
+int64_t
+scatter_part_bytes(const struct kernel *k)
+{
+    int64_t bytes = k->axis[k->scatter.axis].extent * dtype_size(k->acc.at[0].dtype);
+    return (bytes + 63) & ~(int64_t)63;
+}
+
+static bool
+commutes(const struct acc *a)
+{
+    uint16_t combine = op_table[a->op].combine;
+    return combine && (combine != OP_add || !dtype_is_float(a->dtype));
+}
+
+// One axis to scatter along, one to go through, both long enough.
+static bool
+divide_updates(const struct kernel *k, const struct target *t, struct schedule *s)
+{
+    int64_t n = kernel_points(k, AXIS_R), places = k->axis[0].extent, part = scatter_part_bytes(k);
+    if (k->naxis != 2 || !commutes(&k->acc.at[0]) || part > t->l2 / 4)
+        return false;
+    int64_t turns = part <= t->l1 / 8 ? TURNS : 1;
+    int64_t most = n / (UPDATES_A_PLACE * places * turns + LEAST_UPDATES);
+    s->units = min64(2 * (int64_t)(t->units > 1 ? t->units : 1), most);
+    if (s->units < 1)
+        return false;
+    s->tile[SCATTER_TILE_TURNS] = (uint16_t)turns;
+    s->shared_scratch_bytes = s->units * turns * part;
+    s->finish_units = ceil_div(places, s->chunk);
+    s->grain = 1;
+    return true;
 }
 
 bool
@@ -53,5 +93,9 @@ schedule_scatter(const struct kernel *k, const struct target *t, struct schedule
     s->units = batch * pieces * blocks;
     int64_t work = (places + kernel_points(k, AXIS_R)) * min64(inner, s->chunk) / blocks;
     s->grain = ceil_div(GRAIN_WORK, work ? work : 1);
+    struct schedule divided = *s;
+    divided.chunk = FINISH_CHUNK;
+    if (divide_updates(k, t, &divided))
+        *s = divided;
     return true;
 }

@@ -70,13 +70,14 @@ class Fusec:
         self.run("run", *words)
 
 
-def fill(entry, seed, places):
+def fill(entry, seed):
     """An input's elements, of the kinds that fusec's bench uses; bf16 as two bytes each."""
     rng, dims = np.random.default_rng(seed), entry["dims"]
-    if entry["dtype"] == "i64":
-        return rng.integers(0, places, dims)
     if entry["dtype"][0] in "iu":
         dtype = np.dtype(f"{entry['dtype'][0]}{int(entry['dtype'][1:]) // 8}")
+        if "places" in entry:
+            most = min(entry["places"], np.iinfo(dtype).max + 1)
+            return rng.integers(0, most, dims, dtype)
         return rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, dims, dtype, endpoint=True)
     array = rng.standard_normal(dims, np.float32)
     if entry["dtype"] == "bool":
@@ -97,7 +98,7 @@ def make_arrays(fusec, row, folder):
     inputs = [{**e, "file": f"{folder}/in{i}.npy"} for i, e in enumerate(row["inputs"])]
     outputs = [{**e, "file": f"{folder}/out{i}.npy"} for i, e in enumerate(row["outputs"])]
     for i, e in enumerate(inputs):
-        np.save(e["file"], fill(e, i, row["inputs"][0]["dims"][-1]))
+        np.save(e["file"], fill(e, i))
     fusec.compute(row, inputs, outputs)
     return {"inputs": inputs, "outputs": outputs}
 

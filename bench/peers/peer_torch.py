@@ -165,6 +165,50 @@ def running_mean(x, weight):
     return torch.cumsum(x * w, -1) / torch.cumsum(w, -1)
 
 
+def embedding(table, token):
+    return F.embedding(token, table)
+
+
+def embedding_index(table, token):
+    return table[token]
+
+
+def embedding_grad(token, g):
+    return torch.zeros(32768, g.shape[1]).index_add_(0, token, g)
+
+
+def embedding_grad_library(token, g):
+    return torch.ops.aten.embedding_dense_backward(g, token, 32768, -1, False)
+
+
+def histogram(x):
+    return torch.bincount(x, minlength=256)
+
+
+def histogram_add(counts, x):
+    return counts.scatter_add(0, x.long(), torch.ones_like(x))
+
+
+def dynamic_slice(x, start):
+    i, j = start.tolist()
+    return x[i:i + x.shape[0], j:j + 3000].clone()
+
+
+def slice_update(new, cache, start):
+    i, j = start.tolist()
+    out = cache.clone()
+    out[i:i + new.shape[0], j:j + new.shape[1]] = new
+    return out
+
+
+def one_hot(index):
+    return torch.zeros(index.shape[0], 1000).scatter_(1, index.long()[:, None], 1.0)
+
+
+def one_hot_compare(index):
+    return (index[:, None] == torch.arange(1000)).float()
+
+
 # graph: the ways to state it
 WAYS = {
     "add_relu": [add_relu],
@@ -205,6 +249,13 @@ WAYS = {
     "cumsum_columns_f32": [cumsum_columns],
     "cumsum_long_f32": [cumsum],
     "running_mean_f32": [running_mean],
+    "embedding_f32": [embedding, embedding_index],
+    "embedding_grad_f32": [embedding_grad, embedding_grad_library],
+    "histogram_u8": [histogram],
+    "histogram_64k": [histogram_add],
+    "dynamic_slice_f32": [dynamic_slice],
+    "slice_update_f32": [slice_update],
+    "one_hot_f32": [one_hot, one_hot_compare],
 }
 
 

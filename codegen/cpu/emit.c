@@ -219,7 +219,6 @@ emit_function(struct emitter *e, const char *name)
                name);
     memset(e->base, 0, (e->kernel.access.n + 1) * sizeof *e->base);
     memset(e->table_half, 0, sizeof e->table_half);
-    e->dummy = NULL;
     e->head.n = e->body.n = e->known.n = 0;
     e->block = "entry";
 }

@@ -65,7 +65,6 @@ struct emitter {
     VEC(const char *) num_name;   // per number: its operand text
     const char **base;            // per access: element 0 plus base, in this function's entry block
     uint32_t fresh;
-    const char *dummy;            // alloca of this function that swallows flags nobody raised
     const char *block;            // label of the block being written
     VEC(struct emit_known) known; // of this block
     uint32_t philox_words; // numbers of words, powers of two, that emit_philox.c's functions are for
@@ -90,6 +89,7 @@ struct emit_scope {
     } axis[MAX_AXES];
     uint16_t bound;     // axes bound in this very scope
     const char **value; // per instruction, as computed or set in this scope
+    bool *told;         // per instruction: a load whose check has been emitted here; NULL: none
     const char **addr;  // per access: address of lane 0 over the axes bound here and above, or NULL
 };
 
@@ -217,6 +217,8 @@ void emit_store_value(struct emitter *e, struct emit_scope *s, uint32_t access, 
                       uint32_t flags);
 // The address of lane 0 of an access at the scope's point.
 const char *emit_address(struct emitter *e, struct emit_scope *s, uint32_t access);
+// The same of a load, with its extra index where that is the same for all lanes.
+const char *emit_load_address(struct emitter *e, struct emit_scope *s, uint32_t inst);
 // Asks for the cache line at ptr, any address, in a level of cache (1, 2); nothing depends on it.
 void emit_prefetch(struct emitter *e, const char *ptr, uint32_t level);
 void emit_prefetch_write(struct emitter *e, const char *ptr); // the line will be written

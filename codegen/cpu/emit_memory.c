@@ -245,19 +245,22 @@ emit_check(struct emitter *e, const struct emit_scope *s, uint32_t inst, const c
            const char *mask)
 {
     const struct inst *in = &e->kernel.inst.at[inst];
-    if (!e->dummy)
-        e->dummy = emit_entry_op(e, "alloca i32");
     uint32_t n = s->lanes;
     const char *bad = emit_op(e, "xor <%u x i1> %s, splat (i1 true)", n, check);
     bad = emit_and_mask(e, n, mask, bad);
-    const char *any = emit_op(e, "call i1 @llvm.vector.reduce.or.v%ui1(<%u x i1> %s)", n, n, bad);
-    const char *at = emit_op(e, "getelementptr i8, ptr %%args, i64 24");
-    const char *error = emit_op(e, "load ptr, ptr %s", at);
-    const char *where = emit_op(e, "select i1 %s, ptr %s, ptr %s", any, error, e->dummy);
+    const char *any = n == 1 ? lane(e, "i1", 1, bad, 0)
+                             : emit_op(e, "call i1 @llvm.vector.reduce.or.v%ui1(<%u x i1> %s)", n,
+                                       n, bad);
     const char *name = emit_text(e, "error%u", inst);
     const char *code = emit_op(e, "trunc i64 %s to i32",
                                emit_named(e, name, 1 + (int64_t)in->origin));
-    emit_line(e, "store i32 %s, ptr %s", code, where);
+    const char *raise = emit_label(e, "raise"), *end = emit_text(e, "%s.end", raise);
+    emit_rarely(e, any, raise, end);
+    emit_place(e, raise);
+    const char *at = emit_op(e, "getelementptr i8, ptr %%args, i64 24");
+    const char *error = emit_op(e, "load ptr, ptr %s", at);
+    emit_line(e, "store i32 %s, ptr %s", code, error);
+    emit_endif(e, end);
 }
 
 // An element that no lane moves: read once and splat. mask: which lanes want it.
@@ -279,6 +282,45 @@ load_uniform(struct emitter *e, struct emit_scope *s, const struct inst *in, con
     return emit_op(e, "select <%u x i1> %s, %s %s, %s zeroinitializer", n, mask, t, v, t);
 }
 
+// A masked load may be given any address where no lane is on, but one that is not mapped is as dear
+// as a fault that the processor looks into and forgets: positions that data give, of windows of
+// which nothing is here, go to a place that is.
+static const char *
+safe_address(struct emitter *e, uint32_t lanes, const char *ptr, const char *mask)
+{
+    const char *any = emit_op(e, "call i1 @llvm.vector.reduce.or.v%ui1(<%u x i1> %s)", lanes, lanes,
+                              mask);
+    return emit_op(e, "select i1 %s, ptr %s, ptr %%args", any, ptr);
+}
+
+const char *
+emit_load_address(struct emitter *e, struct emit_scope *s, uint32_t inst)
+{
+    const struct inst *in = &e->kernel.inst.at[inst];
+    const char *ptr = emit_base(e, s, in->aux);
+    if (!in->a || varies(e, s, e->depends[in->a]))
+        return ptr;
+    const char *extra = scaled(e, s->lanes, emit_value(e, s, in->a), (int64_t)in->bits);
+    return emit_ptr(e, ptr, lane(e, "i64", s->lanes, extra, 0), element(in->dtype));
+}
+
+void
+emit_check_load(struct emitter *e, struct emit_scope *s, uint32_t inst)
+{
+    const struct inst *in = &e->kernel.inst.at[inst];
+    uint16_t rebound = 0, axes = e->depends[in->b] | e->depends[in->c];
+    for (struct emit_scope *u = s; u; u = u->up) {
+        if (u->told && u->told[inst] && !(rebound & axes))
+            return;
+        rebound |= u->bound;
+    }
+    const char *own = in->b ? s->value[in->b] : NULL;
+    emit_check(e, s, inst, s->value[in->c], emit_and_mask(e, s->lanes, s->mask, own));
+    if (!s->told)
+        s->told = arena_alloc(&e->mem, e->kernel.inst.n * sizeof *s->told);
+    s->told[inst] = true;
+}
+
 const char *
 emit_load(struct emitter *e, struct emit_scope *s, uint32_t inst)
 {
@@ -290,25 +332,24 @@ emit_load(struct emitter *e, struct emit_scope *s, uint32_t inst)
     enum shape shape = access_shape(e, s, x, &stride, &per_lane);
     const char *own = in->b ? s->value[in->b] : NULL; // without the scope's mask
     if (in->c) {
-        emit_check(e, s, inst, s->value[in->c], emit_and_mask(e, n, s->mask, own));
+        emit_check_load(e, s, inst);
         own = emit_and_mask(e, n, own, s->value[in->c]);
     }
     bool own_varies = varies(e, s, e->depends[in->b] | e->depends[in->c]);
     const char *extra = NULL;
-    const char *ptr = emit_base(e, s, in->aux);
-    if (in->a) {
+    const char *ptr = emit_load_address(e, s, inst);
+    if (in->a && varies(e, s, e->depends[in->a]))
+        shape = SCATTERED;
+    if (in->a && shape == SCATTERED)
         extra = scaled(e, n, s->value[in->a], (int64_t)in->bits);
-        if (varies(e, s, e->depends[in->a]))
-            shape = SCATTERED;
-        else
-            ptr = emit_ptr(e, ptr, lane(e, "i64", n, extra, 0), element(x->dtype));
-    }
     if (shape == UNIFORM) {
         const char *mask = own_varies || n == 1 ? emit_and_mask(e, n, s->mask, own) : own;
         return load_uniform(e, s, in, ptr, mask, !own_varies);
     }
     const char *mask = emit_and_mask(e, n, s->mask, own);
     const char *v;
+    if (in->a && in->b && (shape == CONTIGUOUS || shape == REVERSED))
+        ptr = safe_address(e, n, ptr, mask);
     if (shape == CONTIGUOUS) {
         v = load_vector(e, in->dtype, n, ptr, mask, dtype_size(in->dtype));
     } else if (shape == REVERSED) {

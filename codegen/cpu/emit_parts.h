@@ -20,6 +20,8 @@ const char *emit_base(struct emitter *e, struct emit_scope *s, uint32_t access);
 // Sets args->error to inst's origin where a lane of mask (NULL: all) fails the check.
 void emit_check(struct emitter *e, const struct emit_scope *s, uint32_t inst, const char *check,
                 const char *mask);
+// The check of a load whose operands have been computed in s, unless a scope above has it.
+void emit_check_load(struct emitter *e, struct emit_scope *s, uint32_t inst);
 // An OP_load whose operands have been computed in s.
 const char *emit_load(struct emitter *e, struct emit_scope *s, uint32_t inst);
 // max or min of floats a and b; literal: b's instruction, where that is a literal, else NULL.

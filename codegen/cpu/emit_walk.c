@@ -346,6 +346,13 @@ emit_hoist(struct emitter *e, struct emit_scope *s, const uint32_t *inst, uint32
         const struct inst *in = &k->inst.at[i];
         if (in->op == OP_load && need[i])
             emit_base(e, s, in->aux);
+        bool known_check = in->op == OP_load && in->c && have[in->b] && have[in->c];
+        if (known_check && need[i] && (e->depends[i] & ~bound)) {
+            emit_value(e, s, in->c);
+            if (in->b)
+                emit_value(e, s, in->b);
+            emit_check_load(e, s, i);
+        }
         bool b = have[in->b] || is_rare(in);
         if (!need[i] || !have[in->a] || !b || !have[in->c] || (e->depends[i] & ~bound))
             continue;

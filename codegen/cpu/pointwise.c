@@ -24,22 +24,21 @@
 
 // ---- the vector loops along one row
 
-enum { LINE = 64, ROWS_AHEAD = 8 };
+enum { LINE = 64, ROWS_AHEAD = 8, PICKED_ROWS_AHEAD = 2 };
 enum request { TO_L1, TO_L2, TO_WRITE };
 
 // Asks for what this access reads or writes `ahead` lines after the group at `s`. Only where what
 // follows in memory is used soon: along rows that are one run, or long ones.
 static void
-ask_ahead(struct emitter *e, struct emit_scope *s, uint32_t axis, uint32_t access, uint32_t unroll,
-          int64_t ahead, enum request request)
+ask_ahead(struct emitter *e, uint32_t axis, const struct access *x, const char *address,
+          uint32_t unroll, int64_t ahead, enum request request)
 {
-    const struct access *x = &e->kernel.access.at[access];
     int64_t size = dtype_size(x->dtype);
     if (x->stride[axis] != 1 || (axis && x->stride[axis - 1] == 0))
         return;
     for (int64_t at = 0; at < unroll * e->sched->vec * size; at += LINE) {
         const char *byte = emit_text(e, "%lld", (long long)(ahead * LINE + at));
-        const char *p = emit_ptr(e, emit_address(e, s, access), byte, "i8");
+        const char *p = emit_ptr(e, address, byte, "i8");
         if (request == TO_WRITE)
             emit_prefetch_write(e, p);
         else
@@ -57,14 +56,19 @@ ask_ahead_of_group(struct emitter *e, struct emit_scope *s, uint32_t axis, uint3
     int64_t ahead = e->sched->prefetch;
     bool stream = flags & EMIT_NONTEMPORAL;
     for (uint32_t i = 1; i < k->inst.n; i++) {
-        if (k->inst.at[i].op != OP_load || k->inst.at[i].a)
+        const struct inst *in = &k->inst.at[i];
+        if (in->op != OP_load || (in->a && k->inst.at[in->a].level != LEVEL_ONCE))
             continue;
-        ask_ahead(e, s, axis, k->inst.at[i].aux, unroll, ahead, TO_L2);
+        const char *at = emit_load_address(e, s, i);
+        ask_ahead(e, axis, &k->access.at[in->aux], at, unroll, ahead, TO_L2);
         if (stream)
-            ask_ahead(e, s, axis, k->inst.at[i].aux, unroll, ahead / 4, TO_L1);
+            ask_ahead(e, axis, &k->access.at[in->aux], at, unroll, ahead / 4, TO_L1);
     }
-    for (uint32_t i = 0; i < k->store.n && !stream; i++)
-        ask_ahead(e, s, axis, k->store.at[i].access, unroll, ahead, TO_WRITE);
+    for (uint32_t i = 0; i < k->store.n && !stream; i++) {
+        uint32_t access = k->store.at[i].access;
+        ask_ahead(e, axis, &k->access.at[access], emit_address(e, s, access), unroll, ahead,
+                  TO_WRITE);
+    }
 }
 
 static void
@@ -441,6 +445,44 @@ emit_point_kernel(struct emitter *e)
     emit_loop_close(e, &l, NULL);
 }
 
+// Whether data say which row of an array the load reads, and it reads along that.
+static bool
+picks_row(const struct emitter *e, const struct inst *in, uint32_t mid, uint32_t last)
+{
+    if (in->op != OP_load || !in->a || e->depends[in->a] >> last & 1)
+        return false;
+    return e->depends[in->a] >> mid & 1 && e->kernel.access.at[in->aux].stride[last] == 1;
+}
+
+// No processor foresees which rows data pick: asks for elements [from, to) of those of a row to
+// come, in the range that ends at row_to.
+static void
+ask_for_picked_rows(struct emitter *e, struct emit_scope *unit, const char *at, const char *row_to,
+                    const char *from, const char *to)
+{
+    const struct kernel *k = &e->kernel;
+    uint32_t last = k->naxis - 1u, mid = last - 1;
+    const char *row = NULL;
+    for (uint32_t i = 1; i < k->inst.n; i++) {
+        const struct inst *in = &k->inst.at[i];
+        if (!picks_row(e, in, mid, last))
+            continue;
+        if (!row)
+            row = emit_min(e, emit_add(e, at, emit_text(e, "%d", PICKED_ROWS_AHEAD)),
+                           emit_add(e, row_to, "-1"));
+        struct emit_scope s = emit_scope(e, unit, 1);
+        emit_bind(&s, mid, EMIT_UNIFORM, row);
+        emit_value(e, &s, in->a);
+        struct emit_loop l;
+        emit_loop_open(e, &l, from, to, emit_text(e, "%u", LINE / dtype_size(in->dtype)));
+        emit_loop_body(e, &l);
+        struct emit_scope line = emit_scope(e, &s, 1);
+        emit_bind(&line, last, EMIT_UNIFORM, l.index);
+        emit_prefetch(e, emit_load_address(e, &line, i), 1);
+        emit_loop_close(e, &l, NULL);
+    }
+}
+
 static void
 emit_rows_kernel(struct emitter *e)
 {
@@ -473,6 +515,8 @@ emit_rows_kernel(struct emitter *e)
     emit_loop_body(e, &l);
     struct emit_scope row = emit_scope(e, &unit, 1);
     emit_bind(&row, mid, EMIT_UNIFORM, l.index);
+    if (e->sched->prefetch && !brief)
+        ask_for_picked_rows(e, &unit, l.index, row_to, from, to);
     emit_hoist(e, &row, NULL, UINT32_MAX);
     if (brief)
         emit_group(e, &row, last, "0", 1, mask, 0);

@@ -10,6 +10,8 @@
 // Where the index differs along the innermost axis, or there is none, updates are taken one by one.
 // Those that belong to nobody here (another block's, or out of range) then go to a dummy: a branch
 // that data decide would cost more than the update.
+//
+// Where R is divided (passes/schedule_scatter.c), units collect in arrays of their own.
 #include "codegen/cpu/emit_parts.h"
 
 #include "passes/schedule.h"
@@ -23,6 +25,7 @@ struct scatter_code {
     uint8_t dtype;
     bool one_by_one;
     const char *d0, *d1, *i0, *i1; // the unit's box along axis and inner
+    const char *part;              // where R is divided: the array that updates go to, else NULL
 };
 
 // Calls step for the elements of an axis from `from` to `to`, a vector at a time, in a scope below
@@ -143,9 +146,11 @@ update_one(struct scatter_code *c, struct emit_scope *point)
     const char *ours, *at = place(c, point, &ours);
     struct emit_scope s = emit_scope(e, point, 1);
     emit_bind(&s, c->axis, EMIT_UNIFORM, at);
-    const char *dummy = emit_entry_op(e, "alloca i64");
-    const char *ptr = emit_op(e, "select i1 %s, ptr %s, ptr %s", ours,
-                              emit_address(e, &s, c->access), dummy);
+    const char *ptr = c->part ? emit_ptr(e, c->part, at, emit_memory_type(e, c->dtype, 1))
+                              : emit_address(e, &s, c->access);
+    if (!e->kernel.scatter.in_range || (!c->part && e->sched->tile[SCATTER_TILE_BLOCKS] > 1))
+        ptr = emit_op(e, "select i1 %s, ptr %s, ptr %s", ours, ptr,
+                      emit_entry_op(e, "alloca i64"));
     const char *v = joined(c, 1, ptr, emit_value(e, &s, c->value), NULL);
     emit_store_raw(e, c->dtype, 1, ptr, v, NULL, dtype_size(c->dtype));
 }
@@ -246,6 +251,125 @@ divide(struct scatter_code *c, const char *unit, struct emit_scope *s)
         emit_bind(s, a, EMIT_UNIFORM, index[a]);
 }
 
+// ---- R divided among units
+
+// Array number `at` of all units' own.
+static const char *
+part_at(struct scatter_code *c, const char *at)
+{
+    struct emitter *e = c->e;
+    const char *bytes = emit_named(e, "part", scatter_part_bytes(&e->kernel));
+    return emit_ptr(e, emit_shared(e), emit_mul(e, at, bytes), "i8");
+}
+
+// What no update leaves as it is.
+static const char *
+identity(struct scatter_code *c, uint32_t lanes)
+{
+    uint16_t combine = op_table[c->e->kernel.acc.at[0].op].combine, of = OP_any;
+    for (uint16_t op = 1; op < OP_COUNT; op++) // the reduction that joins so
+        if (op_is(op, OPK_REDUCE) && op_table[op].combine == combine)
+            of = op;
+    if (c->dtype == DT_bool)
+        return emit_constant(c->e, DT_bool, combine == OP_min, lanes);
+    return emit_constant(c->e, c->dtype, op_identity_bits(of, c->dtype), lanes);
+}
+
+static void
+store_identity(struct scatter_code *c, struct emit_scope *s)
+{
+    struct emitter *e = c->e;
+    const char *type = emit_memory_type(e, c->dtype, 1);
+    const char *ptr = emit_ptr(e, c->part, s->axis[c->axis].value, type);
+    emit_store_raw(e, c->dtype, s->lanes, ptr, identity(c, s->lanes), s->mask,
+                   dtype_size(c->dtype));
+}
+
+// Updates [from, to) of R, `turns` at a time, each into an array of its own.
+static void
+updates_in_turns(struct scatter_code *c, const char *const *part, uint32_t turns, const char *from,
+                 const char *to)
+{
+    struct emitter *e = c->e;
+    struct emit_loop l;
+    emit_loop_open(e, &l, from, to, emit_text(e, "%u", turns));
+    emit_loop_body(e, &l);
+    for (uint32_t t = 0; t < turns; t++) {
+        struct emit_scope s = emit_scope(e, NULL, 1);
+        emit_bind(&s, c->np, EMIT_UNIFORM, emit_add(e, l.index, emit_text(e, "%u", t)));
+        c->part = part[t];
+        update_one(c, &s);
+    }
+    emit_loop_close(e, &l, NULL);
+}
+
+static void
+collect(struct scatter_code *c)
+{
+    struct emitter *e = c->e;
+    uint32_t turns = e->sched->tile[SCATTER_TILE_TURNS];
+    const char *part[8], *n = emit_extent(e, c->np);
+    emit_function(e, "kernel");
+    struct emit_loop l;
+    emit_loop_open(e, &l, "%begin", "%end", "1");
+    emit_loop_body(e, &l);
+    int64_t points = kernel_points(&e->kernel, AXIS_R), units = e->sched->units;
+    const char *size = emit_named(e, "updates", (points + units - 1) / units);
+    const char *from = emit_min(e, emit_mul(e, l.index, size), n);
+    const char *to = emit_min(e, emit_add(e, from, size), n);
+    c->d0 = "0";
+    c->d1 = emit_extent(e, c->axis);
+    for (uint32_t t = 0; t < turns; t++) {
+        const char *at = emit_mul(e, l.index, emit_text(e, "%u", turns));
+        c->part = part[t] = part_at(c, emit_add(e, at, emit_text(e, "%u", t)));
+        struct emit_scope all = emit_scope(e, NULL, 1);
+        vectors(c, &all, c->axis, c->d0, c->d1, store_identity);
+    }
+    const char *total = emit_op(e, "sub nsw i64 %s, %s", to, from);
+    const char *mid = emit_add(e, from, emit_op(e, "and i64 %s, -%u", total, turns));
+    updates_in_turns(c, part, turns, from, mid);
+    if (turns > 1)
+        updates_in_turns(c, part, 1, mid, to);
+    emit_loop_close(e, &l, NULL);
+    emit_function_end(e);
+}
+
+// The start and all parts of a vector of places.
+static void
+join_parts(struct scatter_code *c, struct emit_scope *s)
+{
+    struct emitter *e = c->e;
+    const char *type = emit_type(e, c->dtype, s->lanes);
+    const char *start = emit_value(e, s, e->kernel.scatter.init);
+    int64_t parts = e->sched->units * e->sched->tile[SCATTER_TILE_TURNS];
+    struct emit_loop l;
+    emit_loop_open(e, &l, "0", emit_named(e, "parts", parts), "1");
+    const char *sum = emit_carry(e, &l, type, start);
+    emit_loop_body(e, &l);
+    const char *ptr = emit_ptr(e, part_at(c, l.index), s->axis[c->axis].value,
+                               emit_memory_type(e, c->dtype, 1));
+    const char *next = joined(c, s->lanes, ptr, sum, s->mask);
+    emit_loop_close(e, &l, &next);
+    emit_store_value(e, s, c->access, sum, 0);
+}
+
+static void
+finish(struct scatter_code *c)
+{
+    struct emitter *e = c->e;
+    emit_function(e, "kernel_finish");
+    struct emit_loop l;
+    emit_loop_open(e, &l, "%begin", "%end", "1");
+    emit_loop_body(e, &l);
+    const char *from, *to;
+    piece(c, c->axis, l.index, emit_named(e, "piece", e->sched->chunk), &from, &to);
+    struct emit_scope all = emit_scope(e, NULL, 1);
+    emit_hoist(e, &all, &e->kernel.scatter.init, 1);
+    vectors(c, &all, c->axis, from, to, join_parts);
+    emit_loop_close(e, &l, NULL);
+    emit_function_end(e);
+}
+
 bool
 cpu_scatter(struct emitter *e)
 {
@@ -258,6 +382,11 @@ cpu_scatter(struct emitter *e)
     c.access = k->store.at[0].access;
     c.dtype = k->acc.at[0].dtype;
     c.one_by_one = c.inner == k->naxis || e->depends[k->scatter.index] >> c.inner & 1;
+    if (e->sched->tile[SCATTER_TILE_TURNS]) {
+        collect(&c);
+        finish(&c);
+        return true;
+    }
     emit_function(e, "kernel");
     struct emit_loop l;
     emit_loop_open(e, &l, "%begin", "%end", "1");

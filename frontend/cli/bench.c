@@ -58,6 +58,13 @@ static const struct { // the first nineteen are those that other compilers are m
     {"cumsum_columns_f32", "cumsum_columns_f32", 0},
     {"cumsum_long_f32", "cumsum_long_f32", 0},
     {"running_mean_f32", "running_mean_f32", 0},
+    {"embedding_f32", "embedding_f32", 0},
+    {"embedding_grad_f32", "embedding_grad_f32", 0},
+    {"histogram_u8", "histogram_u8", 0},
+    {"histogram_64k", "histogram_64k", 0},
+    {"dynamic_slice_f32", "dynamic_slice_f32", 0},
+    {"slice_update_f32", "slice_update_f32", 0},
+    {"one_hot_f32", "one_hot_f32", 0},
 };
 
 struct request {

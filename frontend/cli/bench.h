@@ -9,6 +9,7 @@
 struct bench_array {
     const char *name;
     struct tensor shape; // without data
+    int64_t places;      // bench_places of an input
 };
 
 struct measurement { // times of one call in microseconds, medians and minima
@@ -43,6 +44,9 @@ bool bench_measure(const struct graph *g, const struct bench_options *o, struct 
 // An input's elements, the same in every run: normal, but positive for what is called v, var or
 // variance; i64 as places of the first input's last axis; other integers 0 … 99. t: dims, strides
 // and the address of element 0.
+// How many values the integers of an input may have: places of what it is an index of; of 64 bits
+// and no index, of the first input's last axis; 0: any.
+int64_t bench_places(const struct graph *g, uint32_t input);
 void bench_fill(const struct graph *g, uint32_t input, const struct tensor *t);
 
 void bench_print_head(struct str *out);

@@ -42,8 +42,44 @@ offset_of(const struct tensor *t, int64_t i)
 }
 
 static int64_t
-places(const struct graph *g) // of the first input's last axis
+extent(const struct graph *g, ref r, uint32_t axis)
 {
+    return dim_of(g, graph_shape(g, r), axis);
+}
+
+// How many places there are for what operand i of node r gives positions of; 0: of nothing.
+static int64_t
+places_of_operand(const struct graph *g, ref r, uint32_t i)
+{
+    const struct node *n = graph_node(g, r);
+    ref x = n->nin ? graph_in(g, r, 0) : (ref){0}, window = n->op == OP_slice_update && i == 2
+                                                                ? graph_in(g, r, 1) : r;
+    bool starts = (n->op == OP_dynamic_slice && i == 1) || (n->op == OP_slice_update && i == 2);
+    if (n->op == OP_one_hot)
+        return graph_attr(g, r)[0];
+    bool reads = n->op == OP_take || n->op == OP_take_along;
+    if (i == 1 && (reads || op_is(n->op, OPK_SCATTER)))
+        return extent(g, x, (uint32_t)graph_attr(g, r)[0]);
+    int64_t least = starts ? INT64_MAX : 0;
+    for (uint32_t d = 0; starts && d < graph_shape(g, x)->rank; d++) {
+        int64_t room = extent(g, x, d) - extent(g, window, d) + 1;
+        least = room < least ? room : least;
+    }
+    return least;
+}
+
+int64_t
+bench_places(const struct graph *g, uint32_t input)
+{
+    ref own = g->inputs.at[input].node;
+    for (uint32_t i = 1; i < g->node.n; i++)
+        for (uint32_t k = 0; k < g->node.at[i].nin; k++) {
+            int64_t n = graph_in(g, (ref){i}, k).i == own.i ? places_of_operand(g, (ref){i}, k) : 0;
+            if (n > 0)
+                return n;
+        }
+    if (graph_node(g, own)->dtype != DT_i64)
+        return 0;
     const struct shape *s = graph_shape(g, g->inputs.at[0].node);
     int64_t n = s->rank ? dim_of(g, s, s->rank - 1u) : 1;
     return n > 0 ? n : 1;
@@ -64,7 +100,8 @@ void
 bench_fill(const struct graph *g, uint32_t input, const struct tensor *t)
 {
     uint64_t seed = hash_mix(1, input);
-    int64_t n = tensor_count(t), limit = t->dtype == DT_i64 ? places(g) : 100;
+    int64_t n = tensor_count(t), limit = bench_places(g, input);
+    limit = limit ? limit : 100;
     int64_t distinct = n < PERIOD ? n : PERIOD, size = dtype_size(t->dtype);
     bool positive = is_positive(g->inputs.at[input].name);
     char *data = t->data, *pattern = xcalloc((size_t)distinct + 1, (size_t)size);

@@ -181,6 +181,7 @@ tell_arrays(const struct bench *b, struct arena *mem, struct measurement *m)
         bool named = name && *name;
         a[i].name = named ? arena_strdup(mem, name) : arena_printf(mem, "out%u", out);
         a[i].shape = b->shape[i];
+        a[i].places = i < b->nin ? bench_places(b->g, i) : 0;
     }
     m->arrays = a;
     m->inputs = b->nin;

@@ -72,6 +72,8 @@ add_arrays(const char *key, const struct bench_array *array, uint32_t n, struct 
         for (uint32_t a = 0; a < t->rank; a++)
             json_int(j, NULL, t->dim[a]);
         json_close(j, ']');
+        if (array[i].places)
+            json_int(j, "places", array[i].places);
         json_close(j, '}');
     }
     json_close(j, ']');

@@ -71,7 +71,7 @@ divide_work(struct plan *p)
         const struct kernel *k = &p->launch.at[i].kernel;
         struct schedule *s = &p->launch.at[i].sched;
         s->grain = 1;
-        if (s->cls == CLASS_SCATTER)
+        if (s->cls == CLASS_SCATTER && !s->finish_units)
             divide_scatter(k, s);
         if (s->cls != CLASS_POINTWISE || s->transpose || !k->naxis)
             continue;
