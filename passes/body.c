@@ -447,6 +447,18 @@ emit_own_result(struct body *b, uint32_t hero, uint32_t map)
     return result;
 }
 
+// Whether a value that is stored because it is dear is asked for at other points than its own.
+static bool
+again_elsewhere(const struct body *b, uint32_t hero, uint32_t map)
+{
+    const struct hero *h = &b->f->hero.at[hero];
+    struct imap own, asked = b->maps.at[map];
+    result_map(b->f->g, h, &own);
+    asked.mask = asked.check = 0;
+    return h->reason == REASON_recompute && !imap_equal(&own, &asked) &&
+           !imap_equal(&h->map, &asked);
+}
+
 static uint32_t
 emit_node(struct body *b, ref r, uint32_t map)
 {
@@ -464,6 +476,8 @@ emit_node(struct body *b, ref r, uint32_t map)
     }
     if (hero && b->f->hero.at[hero].kind != HERO_STORE)
         return emit_own_result(b, hero, map);
+    if (hero && again_elsewhere(b, hero, map))
+        return body_fail(b, REASON_recompute, r);
     if (op_is(n->op, OPK_ELEM))
         return emit_elementwise(b, r, map);
     if (op_is(n->op, OPK_VIEW))

@@ -2,17 +2,18 @@
 //
 // Reductions, scans, contractions, orders, scatters and outputs always. A pointwise value becomes a
 // hero when the cone of pointwise work behind it grows past the budget of one kernel (instructions,
-// tensors read), when several readers (or a contraction, for each tile) would compute a dear one
-// again, or when a reader's view of it cannot be expressed with strides. The cone's size is
-// estimated as a tree (shared nodes counted again) and only when the estimate passes the budget is
-// it counted exactly, so the walk stays linear.
+// tensors read), when several readers (or a contraction, for each tile, or windows that overlap)
+// would compute a dear one again, or when a reader's view of it cannot be expressed with strides.
+// The cone's size is estimated as a tree (shared nodes counted again) and only when the estimate
+// passes the budget is it counted exactly, so the walk stays linear.
 #include "passes/fuse.h"
 
 #include "ir/base/check.h"
 #include "ir/order.h"
 #include "passes/pass.h"
 
-enum { MAX_CONE = 600, MAX_TENSORS = 96, PROLOGUE_COST = 8, MAX_RECOMPUTE = 48 };
+enum { MAX_CONE = 600, MAX_TENSORS = 96, MAX_RECOMPUTE = 48 };
+enum { PROLOGUE_COST = 8, PROLOGUE_TENSORS = 3 }; // of a value that is read many times
 
 struct cone {
     uint32_t work, tensors;
@@ -25,6 +26,7 @@ struct chooser {
     VEC(uint32_t) stack;
     bool *live, *is_out;
     uint32_t *uses, *user; // per node: readers, and the last of them
+    int64_t *windowed;     // per node: elements that slices of it have, together
     bool *ends_epilogue;
 };
 
@@ -146,11 +148,25 @@ cut_cone(struct chooser *c, uint32_t node)
     }
 }
 
-// What is read many times is stored where it costs more than a few operations.
+// What to store for an operand that merely arranges a value: the value, when others read it.
+static uint32_t
+shared_operand(const struct chooser *c, uint32_t in)
+{
+    const struct graph *g = c->f->g;
+    uint32_t at = in;
+    while (!ends_cone(c, at) &&
+           (g->node.at[at].op == OP_reshape || g->node.at[at].op == OP_permute))
+        at = node_in(g, &g->node.at[at], 0).i;
+    bool shared = op_is(g->node.at[at].op, OPK_ELEM) && c->uses[at] > 1 && !ends_cone(c, at);
+    return shared ? at : in;
+}
+
+// What is read many times is stored where it costs more than a few operations, or reads more than a
+// few tensors: else each step of a loop would read what all steps before it have left.
 static void
 store_if_dear(struct chooser *c, uint32_t in)
 {
-    uint32_t cost = 0;
+    uint32_t cost = 0, tensors = 0;
     if (ends_cone(c, in))
         return;
     c->stamp++;
@@ -159,17 +175,47 @@ store_if_dear(struct chooser *c, uint32_t in)
     bool dear = false;
     while (c->stack.n && !dear) {
         uint32_t i = c->stack.at[--c->stack.n];
-        if (c->mark[i] == c->stamp || ends_cone(c, i))
+        if (c->mark[i] == c->stamp)
             continue;
         c->mark[i] = c->stamp;
         const struct node *m = &c->f->g->node.at[i];
+        if (ends_cone(c, i)) {
+            tensors += m->op != OP_literal;
+            dear = tensors > PROLOGUE_TENSORS;
+            continue;
+        }
         cost += op_table[m->op].cost;
         dear = op_is(m->op, OPK_INDEX) || m->op == OP_concat || cost > PROLOGUE_COST;
         for (uint32_t k = 0; k < m->nin; k++)
             vec_push(&c->stack, node_in(c->f->g, m, k).i);
     }
     if (dear)
-        add_hero(c->f, (ref){in}, HERO_STORE, REASON_recompute);
+        add_hero(c->f, (ref){shared_operand(c, in)}, HERO_STORE, REASON_recompute);
+}
+
+// A value that windows read, as a stencil's do, is computed again for each window that an element
+// lies in: its tensors are read that many times over. It is stored when that is twice what storing
+// it takes. Windows that lie beside each other, as the parts of a short sum, read it once.
+static void
+store_if_windowed(struct chooser *c, uint32_t node)
+{
+    const struct graph *g = c->f->g;
+    uint32_t base = node;
+    if (!c->windowed[node])
+        return;
+    while (op_is(g->node.at[base].op, OPK_VIEW) && g->node.at[base].nin == 1 && !ends_cone(c, base))
+        base = node_in(g, &g->node.at[base], 0).i;
+    int64_t n = shape_count(g, graph_shape(g, (ref){base}));
+    int64_t reads = n ? c->windowed[node] / n : 0, tensors = c->cone[base].tensors;
+    if (reads < 2 || !op_is(g->node.at[base].op, OPK_ELEM) || ends_cone(c, base))
+        return;
+    reads += base == node ? 0 : c->uses[base] - 1;
+    if (reads * tensors <= 2 * (reads + tensors + 1))
+        return;
+    add_hero(c->f, (ref){base}, HERO_STORE, REASON_recompute);
+    for (uint32_t i = base + 1; i <= node; i++)
+        if (c->live[i])
+            c->cone[i] = estimate(c, &g->node.at[i]);
 }
 
 // Contractions read their operands many times.
@@ -254,6 +300,8 @@ count_uses(struct chooser *c)
             uint32_t in = node_in(g, &g->node.at[i], k).i;
             c->uses[in]++;
             c->user[in] = i;
+            if (g->node.at[i].op == OP_slice)
+                c->windowed[in] += shape_count(g, graph_shape(g, (ref){i}));
         }
     for (uint32_t i = 0; i < g->outputs.n; i++)
         c->is_out[g->outputs.at[i].node.i] = true;
@@ -420,6 +468,7 @@ choose_heroes(struct fuser *f)
                         .is_out = xcalloc(g->node.n, 1),
                         .uses = xcalloc(g->node.n, sizeof *c.uses),
                         .user = xcalloc(g->node.n, sizeof *c.user),
+                        .windowed = xcalloc(g->node.n, sizeof *c.windowed),
                         .ends_epilogue = xcalloc(g->node.n, 1)};
     count_uses(&c);
     for (uint32_t i = 1; i < g->node.n; i++) {
@@ -441,6 +490,7 @@ choose_heroes(struct fuser *f)
             add_hero(f, (ref){i}, HERO_STORE, REASON_none);
         else if (c.uses[i] > 1 && c.cone[i].work > MAX_RECOMPUTE)
             add_hero(f, (ref){i}, HERO_STORE, REASON_recompute);
+        store_if_windowed(&c, i);
     }
     mark_outputs(f);
     for (uint32_t id = 1; id < f->hero.n; id++)
@@ -449,6 +499,7 @@ choose_heroes(struct fuser *f)
     xfree(c.is_out);
     xfree(c.uses);
     xfree(c.user);
+    xfree(c.windowed);
     xfree(c.ends_epilogue);
     xfree(c.cone);
     xfree(c.mark);
