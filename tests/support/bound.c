@@ -438,7 +438,7 @@ magnitudes(const struct bounded *x, bool of_error)
     double *v = errors_of(&t);
     for (int64_t i = 0; i < n; i++) {
         double size = fabs(tensor_get_double(&x->value, i)), e = x->error ? x->error[i] : 0;
-        v[i] = of_error ? e : isfinite(size) ? size + e : 0;
+        v[i] = of_error ? e : isfinite(size) ? size + e : isinf(e) ? e : 0;
     }
     t.dtype = DT_f64;
     t.data = v;

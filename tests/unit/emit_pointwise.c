@@ -264,7 +264,8 @@ Test(emit_pointwise, tables)
     for (uint32_t i = 0; i < 3; i++) {
         check_tables(DT_i32, 0, TABLE_gelu32, &targets[i]);
         check_tables(DT_i32, TABLE_gelu32, TABLE_erf64, &targets[i]);
-        check_tables(DT_i64, TABLE_erf64, TABLE_COUNT, &targets[i]);
+        check_tables(DT_i64, TABLE_erf64, TABLE_erfc32, &targets[i]);
+        check_tables(DT_i32, TABLE_erfc32, TABLE_COUNT, &targets[i]);
     }
 }
 
