@@ -109,6 +109,13 @@ is_gentle(uint16_t op)
     }
 }
 
+// Goes up and down within the box of errors, whatever its corners say.
+static bool
+is_periodic(uint16_t op)
+{
+    return op == OP_sin || op == OP_cos || op == OP_tan;
+}
+
 static bool
 is_free(const struct point *p)
 {
@@ -117,6 +124,8 @@ is_free(const struct point *p)
             return true;
         bool gentle = is_gentle(p->op) || (p->op == OP_div && i == 0);
         if (p->e[i] > fabs(p->x[i]) / 4 && !gentle)
+            return true;
+        if (p->e[i] > 0.25 && is_periodic(p->op))
             return true;
     }
     if (p->op == OP_cast && p->to == DT_bool && fabs(p->x[0]) <= 2 * p->e[0])
