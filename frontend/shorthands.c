@@ -1,16 +1,8 @@
 // shorthands.c: functions of the public interface that are made of others. An axis that does not
 // exist is refused here, under the name that was called; other mistakes by the op.
-#include "frontend/context.h"
+#include "frontend/shorthands.h"
 
-static int
-from_front(int axis, int rank)
-{
-    return axis < 0 ? axis + rank : axis;
-}
-
-// Whether axis, negative from the end, is one of n; x's context hears of it if not. Without a
-// tensor there is nothing to say: the op that is called next refuses the handle.
-static bool
+bool
 has_axis(const char *file, int line, const char *name, fc_tensor x, int axis, int n)
 {
     fc_context *ctx = context_of(x);
