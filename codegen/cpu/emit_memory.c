@@ -283,8 +283,8 @@ load_uniform(struct emitter *e, struct emit_scope *s, const struct inst *in, con
 }
 
 // A masked load may be given any address where no lane is on, but one that is not mapped is as dear
-// as a fault that the processor looks into and forgets: positions that data give, of windows of
-// which nothing is here, go to a place that is.
+// as a fault that the processor looks into and forgets: windows of which nothing is here, and parts
+// of a concat or a pad where another part stands, go to a place that is.
 static const char *
 safe_address(struct emitter *e, uint32_t lanes, const char *ptr, const char *mask)
 {
@@ -348,7 +348,7 @@ emit_load(struct emitter *e, struct emit_scope *s, uint32_t inst)
     }
     const char *mask = emit_and_mask(e, n, s->mask, own);
     const char *v;
-    if (in->a && in->b && (shape == CONTIGUOUS || shape == REVERSED))
+    if (in->b && (shape == CONTIGUOUS || shape == REVERSED))
         ptr = safe_address(e, n, ptr, mask);
     if (shape == CONTIGUOUS) {
         v = load_vector(e, in->dtype, n, ptr, mask, dtype_size(in->dtype));
