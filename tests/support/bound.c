@@ -167,6 +167,7 @@ own_rounding(const struct point *p)
     if (!dtype_is_float(p->to))
         return 0;
     double bound = p->to == DT_f64 ? (double)op->ulp64 : (double)op->ulp32, unit = 0;
+    bound = fmax(bound, 0.5); // exact rows round to nearest
     double ulp = ulp_of(p->to, p->value);
     if (dtype_is_half(p->to)) { // computed in f32
         unit = bound * ulp_of(DT_f32, p->value);
