@@ -495,7 +495,7 @@ static uint32_t
 moved_operands(const struct node *n)
 {
     switch (n->op) {
-    case OP_one_hot:
+    case OP_one_hot: case OP_random_bits:
         return 0;
     case OP_take: case OP_take_along: case OP_dynamic_slice:
         return 1;
