@@ -522,7 +522,8 @@ move(struct bounding *b, ref r, const struct node *n, struct bounded *out)
         return;
     int64_t attr[64];
     CHECK(nattr <= 64, "%u attribute words", nattr);
-    memcpy(attr, graph_attr(b->g, r), nattr * sizeof *attr);
+    if (nattr)
+        memcpy(attr, graph_attr(b->g, r), nattr * sizeof *attr);
     if (n->op == OP_pad)
         attr[nattr - 1] = 0;
     struct tensor *in = xcalloc(n->nin, sizeof *in);
