@@ -622,7 +622,8 @@ other(struct bounding *b, const struct node *n, struct bounded *out)
         known &= b->at[node_in(b->g, n, i).i].error == NULL;
     if (exact && known)
         return;
-    if (op_is(n->op, OPK_ORDER) && op_table[n->op].flags & OPF_EXACT)
+    bool positions = op_table[n->op].flags & OPF_POSITION;
+    if (op_is(n->op, OPK_ORDER) && !positions)
         order(&b->at[node_in(b->g, n, 0).i], out);
     else
         all_free(out);
