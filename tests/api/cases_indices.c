@@ -235,7 +235,7 @@ in_both_modes(void (*check)(fc_context *ctx))
     }
 }
 
-Test(cases_indices, of_loads_and_computed_values)
+Test(cases_indices, bc39_of_loads_and_computed_values)
 {
     in_both_modes(of_loads_and_computed);
 }
@@ -255,11 +255,11 @@ Test(cases_indices, one_hot_rows)
 {
     in_both_modes(of_one_hot);
 }
-Test(cases_indices, of_scatters)
+Test(cases_indices, bc39_of_scatters)
 {
     in_both_modes(of_scatters);
 }
-Test(cases_indices, updates_that_overlap_what_they_read)
+Test(cases_indices, bc47_updates_that_overlap_what_they_read)
 {
     in_both_modes(of_updates_that_overlap);
 }

@@ -4,7 +4,7 @@
 //   01 05 09 10 11 15 17 18 25 27  cases_values     23 46  diff_reductions
 //   28 33 34 37 45 49              layouts          41 70  cases_shapes
 //   41 42 55                       lifetime         50     plan_cache
-//   64 65                          threads          39 47  cases_indices (of_scatters and others)
+//   64 65                          threads          39 47  cases_indices
 #include "everywhere.h"
 
 static void
@@ -273,4 +273,57 @@ nothing_to_link(const struct world *w)
 Test(cases_numbered, bc69_nothing_is_left_to_link)
 {
     everywhere(nothing_to_link);
+}
+
+static void
+is_number(fc_context *ctx, fc_tensor t, double right, const char *what, int64_t n)
+{
+    double got;
+    cr_assert_eq(fc_item(t, &got), FC_OK, "%s of %lld: %s", what, (long long)n, fc_error(ctx));
+    cr_assert_eq(got, right, "%s of %lld: %g, right is %g", what, (long long)n, got, right);
+}
+
+// All n elements are one value: an absent one that took part would show.
+static void
+whole_lines(fc_context *ctx, fc_dtype dtype, int64_t n)
+{
+    fc_tensor one = fc_ones(ctx, dtype, FC_SHAPE(1, n)), less = fc_neg(one);
+    fc_tensor padded = fc_pad(less, 0, FC_LIST(0, 0), FC_LIST(0, 1));
+    is_number(ctx, fc_max_reduce(less, FC_LIST(1), false), -1, "max", n);
+    is_number(ctx, fc_min_reduce(one, FC_LIST(1), false), 1, "min", n);
+    is_number(ctx, fc_prod(fc_mul(one, one), FC_LIST(1), false), 1, "prod", n);
+    is_number(ctx, fc_all(fc_gt_scalar(one, 0), FC_LIST(1), false), 1, "all", n);
+    is_number(ctx, fc_any(fc_lt_scalar(one, 0), FC_LIST(1), false), 0, "any", n);
+    is_number(ctx, fc_mean(one, FC_LIST(1), false), 1, "mean", n);
+    is_number(ctx, fc_max_reduce(padded, FC_LIST(1), false), 0, "max of what is padded", n);
+    is_number(ctx, fc_argmax(padded, FC_LIST(1), false), (double)n, "argmax", n);
+}
+
+// The least element stands in the last column of 32 rows.
+static void
+last_of_rows(fc_context *ctx, int64_t n)
+{
+    fc_tensor x = fc_sub(fc_zeros(ctx, FC_F32, FC_SHAPE(32, n)),
+                         fc_cast(fc_iota(ctx, FC_SHAPE(32, n), 1), FC_F32));
+    fc_tensor at = fc_argmin(x, FC_LIST(1), false);
+    is_number(ctx, fc_min_reduce(at, FC_ALL, false), (double)(n - 1), "least argmin", n);
+    is_number(ctx, fc_max_reduce(at, FC_ALL, false), (double)(n - 1), "greatest argmin", n);
+}
+
+Test(cases_numbered, bc30_absent_lanes_take_no_part)
+{
+    static const int64_t n[] = {1, 31, 33, 63, 65, 1023, 1025, 4097, 65537};
+    static const fc_dtype dtype[] = {FC_F64, FC_F32, FC_BF16, FC_I8, FC_I64};
+    for (int mode = FC_LAZY; mode <= FC_EAGER; mode++) {
+        fc_context *ctx = new_context(mode);
+        for (size_t i = 0; i < sizeof n / sizeof *n; i++) {
+            for (size_t d = 0; d < sizeof dtype / sizeof *dtype; d++)
+                whole_lines(ctx, dtype[d], n[i]);
+            last_of_rows(ctx, n[i]);
+        }
+        fc_tensor twos = fc_full(ctx, FC_F64, 2, FC_SHAPE(33));
+        is_number(ctx, fc_prod(twos, FC_ALL, false), 8589934592.0, "prod of twos", 33);
+        is_number(ctx, fc_prod(fc_cast(twos, FC_I64), FC_ALL, false), 8589934592.0, "prod", 33);
+        fc_context_free(ctx);
+    }
 }
