@@ -148,7 +148,7 @@ class Checker:
         text = (self.lib.c.fc_error(ctx) or b"").decode()
         self.lib.c.fc_error_clear(ctx)
         if dtype == "bf16":
-            out = (out.astype("u4") << 16).view("f4").reshape(shape)
+            out = (np.atleast_1d(out).astype("u4") << 16).view("f4").reshape(shape)
         return out, name, text
 
     def check(self, op, operands, attributes, right, dtype, bad, around=None):
