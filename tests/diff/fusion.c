@@ -5,7 +5,6 @@
 #include "tests/support/graph_gen.h"
 
 #include "ir/text.h"
-#include "passes/pass.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -137,29 +136,39 @@ Test(fusion, large_graphs)
           false, NULL, 60);
 }
 
-static uint32_t
-live_adds(const struct graph *g)
+// Whether the graph interpreter gives different results for two graphs of the same outputs.
+static bool
+interpreter_differs(const struct graph *g, const struct graph *h, const struct tensor *in)
 {
-    bool *live = graph_live(g);
-    uint32_t n = 0;
-    for (uint32_t i = 1; i < g->node.n; i++)
-        n += live[i] && g->node.at[i].op == OP_add;
-    xfree(live);
-    return n;
+    struct tensor a[8], b[8];
+    void *pa[8], *pb[8];
+    struct diag d = {0};
+    struct tally t = {0};
+    char where[200];
+    cr_assert(interp_graph(g, in, a, &d) && interp_graph(h, in, b, &d), "%s", d.text);
+    for (uint32_t i = 0; i < g->outputs.n; i++) {
+        pa[i] = a[i].data;
+        pb[i] = b[i].data;
+    }
+    bool differs = !compare_outputs(g, pa, pb, &t, where);
+    for (uint32_t i = 0; i < g->outputs.n; i++) {
+        xfree(pa[i]);
+        xfree(pb[i]);
+    }
+    return differs;
 }
 
 Test(fusion, a_swapped_op_is_noticed)
 {
-    // Two graphs from one seed, one with add and sub swapped. Where the swap is needed by an output
-    // some element must differ, unless NaN or saturation hides it.
+    // Two graphs from one seed, one with add and sub swapped: their plans must differ in some element
+    // exactly where the interpreter says that the swap shows.
     struct gen_options o = {.min_ops = 12, .max_ops = 20, .max_extent = 8, .dtype = DT_f32};
-    uint32_t noticed = 0, swapped = 0;
+    uint32_t shows = 0;
     for (o.seed = 1; o.seed <= 240; o.seed++) {
         o.swapped_op = OP_none;
         struct graph *g = gen_graph(&o);
         o.swapped_op = OP_add;
         struct graph *h = gen_graph(&o);
-        swapped += live_adds(g) != live_adds(h);
         struct tensor in[8];
         struct guarded mem[8];
         for (uint32_t i = 0; i < g->inputs.n; i++)
@@ -170,7 +179,10 @@ Test(fusion, a_swapped_op_is_noticed)
         char where[200];
         cr_assert(run_fused(g, in, a, NULL, NULL, &d), "%s", d.text);
         cr_assert(run_fused(h, in, b, NULL, NULL, &d), "%s", d.text);
-        noticed += !compare_outputs(g, a, b, &t, where);
+        bool differs = interpreter_differs(g, h, in);
+        cr_assert_eq(!compare_outputs(g, a, b, &t, where), differs, "seed %llu",
+                     (unsigned long long)o.seed);
+        shows += differs;
         free_outputs(g, a);
         free_outputs(h, b);
         for (uint32_t i = 0; i < g->inputs.n; i++)
@@ -178,7 +190,6 @@ Test(fusion, a_swapped_op_is_noticed)
         graph_free(g);
         graph_free(h);
     }
-    cr_assert_geq(swapped, 20, "only %u of 240 graphs need a swapped op", swapped);
-    cr_log_info("noticed %u of %u", noticed, swapped);
-    cr_assert_geq(noticed * 4, swapped, "noticed %u of %u", noticed, swapped);
+    cr_assert_geq(shows, 10, "only %u of 240 graphs show a swapped op", shows);
+    cr_log_info("%u of 240 graphs show it", shows);
 }
