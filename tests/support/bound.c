@@ -1,267 +1,24 @@
 // bound.c: error bounds, by rule.
 //
 // Each node is computed by the graph interpreter from the values before it, and its error follows:
-//   - elementwise: how much the op's own row (ops.def, in double) changes between the corners of
-//     the operands' errors, doubled, plus the row's bound in units in the last place and the two
-//     roundings. Where corners disagree about a jump, anything goes. An op that may turn sharply
-//     (a division, a logarithm) is trusted only with operands that are known well.
+//   - elementwise: bound_element.c;
 //   - views: what the same view makes of the errors.
 //   - sums and products of n elements, also running ones: the operands' errors, plus depth * eps *
 //     sum |x| (Higham, "The accuracy of floating point summation", 1993).
 //   - composites: their expansion (passes/decompose.c) with the errors of every op in it. The
 //     interpreter's value of the whole must agree with the expansion as well.
 // Ops of other kinds are exact functions of exact operands when their row says so; else anything.
-#include "tests/support/bound.h"
+#include "tests/support/bound_parts.h"
 
 #include "ir/base/check.h"
-#include "ir/expand.h"
 #include "ir/interp_walk.h"
 #include "passes/pass.h"
 #include "tests/support/graph_gen.h"
 #include "tests/support/run_plan.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-struct bounding {
-    const struct graph *g;
-    struct bounded *at; // per node; value.data NULL: not needed
-    bool strict;
-    bool every; // every op counts as rounded: the distance to the true result
-    struct diag *d;
-};
-
-static int
-digits_of(uint8_t dtype)
-{
-    return dtype == DT_f64 ? 53 : dtype == DT_f32 ? 24 : dtype == DT_f16 ? 11 : 8;
-}
-
-static int
-least_exponent(uint8_t dtype)
-{
-    return dtype == DT_f64 ? -1021 : dtype == DT_f16 ? -13 : -125;
-}
-
-static double
-largest_of(uint8_t dtype)
-{
-    return dtype == DT_f64   ? DBL_MAX
-           : dtype == DT_f32 ? (double)FLT_MAX
-           : dtype == DT_f16 ? 65504
-                             : 0x1.fep127;
-}
-
-double
-ulp_of(uint8_t dtype, double x)
-{
-    int exponent, least = least_exponent(dtype);
-    if (!dtype_is_float(dtype) || !isfinite(x))
-        return 0;
-    frexp(x, &exponent);
-    return ldexp(1, (x == 0 || exponent < least ? least : exponent) - digits_of(dtype));
-}
-
-static double
-least_of(uint8_t dtype)
-{
-    return ldexp(1, least_exponent(dtype) - digits_of(dtype));
-}
-
-// ---- elementwise
-
-struct point {
-    uint16_t op;
-    uint32_t n;
-    uint8_t dtype, to; // of operands, of the result
-    uint64_t bits[3];
-    double x[3], e[3];
-    double value;
-};
-
-static double
-evaluate(const struct point *p, const double *x)
-{
-    uint64_t v[3];
-    if (p->op == OP_cast)
-        return scalar_to_double(p->to, scalar_from_double(p->to, x[0]));
-    for (uint32_t i = 0; i < 3; i++)
-        v[i] = scalar_from_double(DT_f64, x[i]);
-    bool predicate = p->to == DT_bool;
-    uint64_t r = eval_primitive(p->op, DT_f64, predicate ? DT_bool : DT_f64, v[0], v[1], v[2]);
-    return predicate ? (double)r : scalar_to_double(DT_f64, r);
-}
-
-// Bounded slope, or a monotone step: corners say all.
-static bool
-is_gentle(uint16_t op)
-{
-    switch (op) {
-    case OP_add: case OP_sub: case OP_mul: case OP_neg: case OP_abs: case OP_max: case OP_min:
-    case OP_fma: case OP_clamp: case OP_exp: case OP_tanh:
-    case OP_sigmoid: case OP_erf: case OP_sqrt: case OP_floor: case OP_ceil: case OP_round:
-    case OP_trunc: case OP_sign: case OP_lt: case OP_le: case OP_gt: case OP_ge: case OP_cast:
-        return true;
-    default:
-        return false;
-    }
-}
-
-// Goes up and down within the box of errors, whatever its corners say.
-static bool
-is_periodic(uint16_t op)
-{
-    return op == OP_sin || op == OP_cos || op == OP_tan;
-}
-
-static bool
-is_free(const struct point *p)
-{
-    for (uint32_t i = 0; i < p->n; i++) {
-        if (isinf(p->e[i]) || (p->e[i] > 0 && !dtype_is_float(p->dtype)))
-            return true;
-        bool gentle = is_gentle(p->op) || (p->op == OP_div && i == 0);
-        if (p->e[i] > fabs(p->x[i]) / 4 && !gentle)
-            return true;
-        if (p->e[i] > 0.25 && is_periodic(p->op))
-            return true;
-    }
-    if (p->op == OP_cast && p->to == DT_bool && fabs(p->x[0]) <= 2 * p->e[0])
-        return true; // whether it is 0
-    bool equality = p->op == OP_eq || p->op == OP_ne;
-    return equality && fabs(p->x[0] - p->x[1]) <= 2 * (p->e[0] + p->e[1]);
-}
-
-// The largest change of the value over the corners of the box of errors; infinite where the op
-// jumps.
-static double
-spread(const struct point *p)
-{
-    double most = 0, centre = evaluate(p, p->x);
-    uint32_t corners = p->n == 1 ? 3 : p->n == 2 ? 9 : 27;
-    for (uint32_t c = 0; c < corners; c++) {
-        double x[3];
-        for (uint32_t i = 0, k = c; i < 3; i++, k /= 3)
-            x[i] = p->x[i] + (k % 3 == 1 ? -p->e[i] : k % 3 == 2 ? p->e[i] : 0);
-        double y = evaluate(p, x);
-        if (isnan(y) != isnan(centre) || (isinf(y) != isinf(centre)))
-            return (double)INFINITY;
-        if (isfinite(y) && fabs(y - centre) > most)
-            most = fabs(y - centre);
-    }
-    if (p->op == OP_mod || p->op == OP_fmod) { // remainders jump where their quotient does
-        struct point quotient = *p;
-        quotient.op = OP_floordiv;
-        if (spread(&quotient) > 0)
-            return (double)INFINITY;
-    }
-    return !dtype_is_float(p->to) && most > 0 ? (double)INFINITY : most;
-}
-
-static double
-own_rounding(const struct point *p)
-{
-    const struct op_info *op = &op_table[p->op];
-    if (!dtype_is_float(p->to))
-        return 0;
-    double bound = p->to == DT_f64 ? (double)op->ulp64 : (double)op->ulp32, unit = 0;
-    bound = fmax(bound, 0.5); // exact rows round to nearest
-    double ulp = ulp_of(p->to, p->value);
-    if (dtype_is_half(p->to)) { // computed in f32
-        unit = bound * ulp_of(DT_f32, p->value);
-        bound = 0.5;
-    }
-    bool own = p->op == OP_gelu || p->op == OP_gelu_tanh; // see their rows
-    if (own && p->x[0] < 0)
-        ulp = fmax(ulp, ulp_of(p->to, p->x[0]));
-    bool exact = op->flags & OPF_EXACT;
-    double reference = p->to == DT_f64 && !exact ? 2 : 0.5; // libm's functions of doubles
-    return unit + (bound + reference) * ulp;
-}
-
-// Near the end of the range one way of computing may be finite where another is not. The true
-// result (every) may be so far beyond it.
-static bool
-overflow_is_near(const struct bounding *b, const struct point *p, double error)
-{
-    if (isinf(p->value)) {
-        struct point near = *p;
-        for (uint32_t i = 0; i < p->n; i++)
-            near.e[i] = p->e[i] + 8 * ulp_of(p->dtype, p->x[i]);
-        for (uint32_t i = 0; i < p->n; i++)
-            if (isinf(p->x[i]))
-                return false;
-        double true_value = evaluate(p, p->x);
-        if (b->every && (isfinite(true_value) || is_gentle(p->op)))
-            return true;
-        return isinf(spread(&near)) || fabs(true_value) < 1.001 * largest_of(p->to);
-    }
-    return isfinite(p->value) && dtype_is_float(p->to) &&
-           fabs(p->value) + error >= largest_of(p->to);
-}
-
-static double
-elementwise_error(const struct bounding *b, const struct point *p)
-{
-    bool exact = op_table[p->op].flags & OPF_EXACT || !dtype_is_float(p->dtype);
-    bool moves = p->op == OP_neg || p->op == OP_abs || p->op == OP_max || p->op == OP_min;
-    bool inexact_operand = p->e[0] > 0 || p->e[1] > 0 || p->e[2] > 0;
-    bool rounds = !exact || inexact_operand || (b->every && !moves && dtype_is_float(p->to));
-    if (!b->strict && dtype_is_half(p->to) && isinf(p->value) && overflow_is_near(b, p, 0))
-        return (double)INFINITY; // it may be finite in f32
-    if (!rounds)
-        return 0;
-    if (is_free(p))
-        return (double)INFINITY;
-    double error = own_rounding(p);
-    if (inexact_operand)
-        error += 2 * spread(p);
-    if (isnan(p->value))
-        return isinf(error) ? error : 0;
-    return overflow_is_near(b, p, error) ? (double)INFINITY : error;
-}
-
-static double *
-errors_of(const struct tensor *t)
-{
-    return xcalloc((size_t)tensor_count(t) + 1, sizeof(double));
-}
-
-// where: the error of what was chosen.
-static double
-chosen_error(const struct point *p)
-{
-    return p->e[0] > 0 ? (double)INFINITY : p->bits[0] ? p->e[1] : p->e[2];
-}
-
-static void
-elementwise(struct bounding *b, const struct node *n, struct bounded *out)
-{
-    struct walk w;
-    uint32_t first = n->op == OP_where;
-    walk_start(&w, out->value.rank, out->value.dim);
-    const struct bounded *in[3] = {0};
-    for (uint32_t i = 0; i < n->nin; i++) {
-        in[i] = &b->at[node_in(b->g, n, i).i];
-        walk_follow(&w, &in[i]->value);
-    }
-    out->error = errors_of(&out->value);
-    for (int64_t k = 0; w.left; walk_next(&w), k++) {
-        struct point p = {.op = n->op, .n = n->nin, .dtype = in[first]->value.dtype,
-                          .to = n->dtype};
-        for (uint32_t i = 0; i < n->nin; i++) {
-            p.bits[i] = tensor_get(&in[i]->value, w.offset[i]);
-            p.x[i] = scalar_to_double(in[i]->value.dtype, p.bits[i]);
-            p.e[i] = in[i]->error ? in[i]->error[w.offset[i]] : 0;
-        }
-        p.value = tensor_get_double(&out->value, k);
-        out->error[k] = n->op == OP_where     ? chosen_error(&p)
-                        : n->op == OP_bitcast ? (p.e[0] > 0 ? (double)INFINITY : 0)
-                                              : elementwise_error(b, &p);
-    }
-}
 
 // ---- lines
 
@@ -270,8 +27,8 @@ static double
 sum_error(uint8_t dtype, int64_t n, double size, double depth)
 {
     uint8_t acc = dtype_table[dtype].acc;
-    double eps = ldexp(1, 1 - digits_of(acc)), least = least_of(acc);
-    if (!(size * (1 + depth * eps) < largest_of(acc)))
+    double eps = ldexp(1, 1 - bound_digits(acc)), least = bound_least(acc);
+    if (!(size * (1 + depth * eps) < bound_largest(acc)))
         return (double)INFINITY;
     return n > 1 ? depth * (eps * size + least) : 0;
 }
@@ -317,15 +74,15 @@ static double
 product_line(const struct line *l, uint8_t dtype, double value)
 {
     uint8_t acc = dtype_table[dtype].acc;
-    double eps = ldexp(1, 1 - digits_of(acc));
-    if (isinf(l->error) || !(l->at_least_1 < largest_of(acc) / 2))
+    double eps = ldexp(1, 1 - bound_digits(acc));
+    if (isinf(l->error) || !(l->at_least_1 < bound_largest(acc) / 2))
         return (double)INFINITY;
     if (l->nan)
         return 0;
     if (l->infinite) // what underflows to 0 beside an infinity gives NaN
         return l->zero ? 0 : (double)INFINITY;
     return l->product - fabs(value) + (double)l->n * (eps * l->product +
-                                                      least_of(acc) * l->at_least_1);
+                                                      bound_least(acc) * l->at_least_1);
 }
 
 // Whether another element may be the extreme one.
@@ -388,7 +145,7 @@ reduce(struct bounding *b, const struct node *n, const int64_t *attr, struct bou
             named |= attr[1 + a] == i;
         *(named ? &kept.dim[i] : &reduced.dim[i]) = 1;
     }
-    out->error = errors_of(&out->value);
+    out->error = bound_errors(&out->value);
     struct walk outer, inner;
     walk_start(&outer, kept.rank, kept.dim);
     walk_follow(&outer, &kept);
@@ -421,7 +178,7 @@ scan(struct bounding *b, const struct node *n, const int64_t *attr, struct bound
     struct tensor kept = x->value;
     int64_t extent = kept.dim[axis], step = kept.stride[axis];
     kept.dim[axis] = 1;
-    out->error = errors_of(&out->value);
+    out->error = bound_errors(&out->value);
     struct walk outer;
     walk_start(&outer, kept.rank, kept.dim);
     walk_follow(&outer, &kept);
@@ -445,7 +202,7 @@ magnitudes(const struct bounded *x, bool of_error)
 {
     struct tensor t = x->value;
     int64_t n = tensor_count(&t);
-    double *v = errors_of(&t);
+    double *v = bound_errors(&t);
     for (int64_t i = 0; i < n; i++) {
         double size = fabs(tensor_get_double(&x->value, i)), e = x->error ? x->error[i] : 0;
         v[i] = of_error ? e : isfinite(size) ? size + e : isinf(e) ? e : 0;
@@ -485,7 +242,7 @@ applied(struct bounding *b, const struct node *n, const struct tensor *in, const
 static void
 all_free(struct bounded *out)
 {
-    out->error = errors_of(&out->value);
+    out->error = bound_errors(&out->value);
     for (int64_t i = 0; i < tensor_count(&out->value); i++)
         out->error[i] = (double)INFINITY;
 }
@@ -550,7 +307,7 @@ contract(struct bounding *b, const struct node *n, struct bounded *out)
     struct bounded plain[2] = {{x[0]->value, NULL}, {x[1]->value, NULL}};
     struct tensor bare[2] = {magnitudes(&plain[0], false), magnitudes(&plain[1], false)};
     struct tensor exact = applied(b, n, bare, NULL, 0);
-    out->error = errors_of(&out->value);
+    out->error = bound_errors(&out->value);
     for (int64_t i = 0; i < tensor_count(&out->value); i++) {
         double s = ((double *)size.data)[i], value = tensor_get_double(&out->value, i);
         double e = sum_error(n->dtype, k + 1, s, 2.0 * (double)k + tree_depth(k));
@@ -608,7 +365,7 @@ order(const struct bounded *x, struct bounded *out)
     double most = 0;
     for (int64_t i = 0; i < tensor_count(&x->value); i++)
         most = fmax(most, x->error[i]);
-    out->error = errors_of(&out->value);
+    out->error = bound_errors(&out->value);
     for (int64_t i = 0; i < tensor_count(&out->value); i++)
         out->error[i] = most;
 }
@@ -638,7 +395,7 @@ static void
 join_expansion(struct bounding *b, const struct node *n, const struct bounded *y, bool exact,
                struct bounded *out)
 {
-    out->error = errors_of(&out->value);
+    out->error = bound_errors(&out->value);
     for (int64_t i = 0; i < tensor_count(&out->value); i++) {
         double mine = tensor_get_double(&out->value, i), its = tensor_get_double(&y->value, i);
         double e = y->error ? y->error[i] : 0, ulp = exact ? 0 : ulp_of(n->dtype, mine);
@@ -701,7 +458,7 @@ loosen_half(struct bounding *b, uint16_t op, struct bounded *out)
     if (b->strict || b->every || keeps_digits(op) || !dtype_is_half(out->value.dtype))
         return;
     if (!out->error)
-        out->error = errors_of(&out->value);
+        out->error = bound_errors(&out->value);
     for (int64_t i = 0; i < tensor_count(&out->value); i++) {
         double x = tensor_get_double(&out->value, i);
         out->error[i] += isfinite(x) ? ulp_of(out->value.dtype, x) : 0;
@@ -725,7 +482,7 @@ bound_node(struct bounding *b, uint32_t i, const bool *is_output)
     if (interp_graph(one, in, &out->value, b->d)) {
         const struct op_info *op = &op_table[n->op];
         if (op->kind == OPK_ELEM)
-            elementwise(b, n, out);
+            bound_elementwise(b, n, out);
         else if (op->kind == OPK_REDUCE)
             reduce(b, n, graph_attr(b->g, r), out);
         else if (op->kind == OPK_SCAN)
@@ -808,7 +565,7 @@ bound_graph(const struct graph *g, const struct tensor *in, bool strict, struct 
         out[i].value = dense_copy(&x->value);
         out[i].error = NULL;
         if (x->error) {
-            out[i].error = errors_of(&x->value);
+            out[i].error = bound_errors(&x->value);
             memcpy(out[i].error, x->error, (size_t)tensor_count(&x->value) * sizeof(double));
         }
     }
