@@ -115,7 +115,7 @@ number_bits(uint8_t d, fc_num x, uint64_t *bits)
 static fc_status
 fail(struct call *c, fc_status code, const char *words)
 {
-    return context_fail(c->ctx, c->file, c->line, code, "%s: %s", op_name(c->op), words);
+    return context_fail(c->ctx, c->file, c->line, code, "%s: %s", c->name, words);
 }
 
 static fc_tensor
@@ -135,8 +135,8 @@ find_context(struct call *c)
 static bool
 does_not_fit(struct call *c, fc_num x, uint8_t dtype)
 {
-    context_fail(c->ctx, c->file, c->line, FC_INVALID, "%s: %lld does not fit in %s",
-                 op_name(c->op), (long long)x.i, dtype_name(dtype));
+    context_fail(c->ctx, c->file, c->line, FC_INVALID, "%s: %lld does not fit in %s", c->name,
+                 (long long)x.i, dtype_name(dtype));
     return false;
 }
 
@@ -169,7 +169,7 @@ resolve(struct call *c)
         if (!t || !t->error.code)
             context_fail(ctx, c->file, c->line, FC_HANDLE,
                          "%s: operand %u is null, was released, or belongs to another context",
-                         op_name(c->op), i + 1);
+                         c->name, i + 1);
         return false;
     }
     return !c->has_number || resolve_number(c);
@@ -261,10 +261,10 @@ forget_operands(fc_context *ctx)
 // ---- attributes that need the context or the operands
 
 static bool
-has_dims(uint16_t op)
+has_dims(uint16_t op) // they are the first attribute
 {
-    const char *s = op_table[op].attrs;
-    return s && !strncmp(s, "shape:dims", 10);
+    const char *s = op_table[op].attrs, *type = s ? strchr(s, ':') : NULL;
+    return type && !strncmp(type, ":dims", 5);
 }
 
 static bool
@@ -344,6 +344,14 @@ infer_alias(struct call *c, const struct graph *g, ref r, struct type *t)
     t->alias = layout_intern(ctx, &out);
 }
 
+// An inference's words, which begin with the op's name, without it.
+static const char *
+without_op(const struct call *c, const char *words)
+{
+    size_t n = strlen(op_name(c->op));
+    return !strncmp(words, op_name(c->op), n) && words[n] == ':' ? words + n + 2 : words;
+}
+
 static struct type
 infer_by_graph(struct call *c)
 {
@@ -366,7 +374,7 @@ infer_by_graph(struct call *c)
         else if (ctx->eager && op_is(c->op, OPK_VIEW) && in.n == 1)
             infer_alias(c, g, r, &t);
     } else {
-        context_fail(ctx, c->file, c->line, d.code ? (fc_status)d.code : FC_INVALID, "%s", d.text);
+        fail(c, d.code ? (fc_status)d.code : FC_INVALID, without_op(c, d.text));
     }
     vec_free(&in);
     graph_free(g);
@@ -432,7 +440,7 @@ compute_now(struct call *c, struct value *v)
         return true;
     }
     if (s)
-        context_fail(c->ctx, c->file, c->line, s, "%s: %s", op_name(c->op), d.text);
+        context_fail(c->ctx, c->file, c->line, s, "%s: %s", c->name, d.text);
     return !s;
 }
 

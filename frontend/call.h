@@ -12,6 +12,7 @@ struct call {
     const char *file;
     int line;
     uint16_t op;
+    const char *name; // in errors: the op's, or that of the function called
     uint32_t nin;
     const fc_tensor *many; // NULL: in
     fc_tensor in[6];
@@ -33,6 +34,7 @@ call_begin(struct call *c, uint16_t op, const char *file, int line)
     c->file = file;
     c->line = line;
     c->op = op;
+    c->name = op_name(op);
     c->nin = c->nattr = 0;
     c->many = NULL;
     c->has_number = c->all_axes = false;

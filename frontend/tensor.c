@@ -172,6 +172,7 @@ fc_full_at(const char *file, int line, fc_context *ctx, fc_dtype dtype, fc_num v
         return (fc_tensor){0};
     struct call c;
     call_begin(&c, OP_broadcast, file, line);
+    c.name = "full";
     call_context(&c, ctx);
     call_number(&c, value);
     if (dtype <= FC_DTYPE_NONE || (int)dtype >= DT_COUNT)

@@ -294,7 +294,7 @@ Test(misuse, more_memory_than_there_is)
             cr_assert_eq(d, 1 << 22);
         } else {
             cr_assert_not(fc_valid(x));
-            EXPECT_ERROR(ctx, FC_RESOURCE, "broadcast", "misuse.c:");
+            EXPECT_ERROR(ctx, FC_RESOURCE, ": full: ", "misuse.c:");
         }
         fc_context_free(ctx);
     }
@@ -354,4 +354,35 @@ Test(misuse, names)
     cr_assert_eq(fc_dtype_size(FC_BOOL), 1);
     cr_assert_eq(fc_dtype_size((fc_dtype)1000), 0);
     cr_assert_str_eq(fc_version(), FC_VERSION);
+}
+
+Test(misuse, a_full_tensor_is_refused_under_its_own_name)
+{
+    fc_context *ctx = new_context(FC_LAZY);
+    fc_full(ctx, FC_U8, 256, FC_SHAPE(2));
+    EXPECT_ERROR(ctx, FC_INVALID, "misuse.c:", ": full: 256 does not fit in u8");
+    fc_full(ctx, FC_F32, 1, FC_SHAPE(2, -3));
+    EXPECT_ERROR(ctx, FC_INVALID, ": full: axis 1 of shape [2,-3] is negative");
+    fc_full(ctx, (fc_dtype)99, 1, FC_SHAPE(2));
+    EXPECT_ERROR(ctx, FC_INVALID, ": full: no such dtype");
+    fc_full(ctx, FC_F32, 1, NULL, 2);
+    EXPECT_ERROR(ctx, FC_INVALID, ": full: a shape is NULL");
+    fc_broadcast(fc_scalar(ctx, 1), FC_SHAPE(-1));
+    EXPECT_ERROR(ctx, FC_INVALID, ": broadcast: ");
+    fc_context_free(ctx);
+}
+
+Test(misuse, dims_of_a_window_are_those_of_its_context)
+{
+    fc_context *ctx = new_context(FC_LAZY), *other = new_context(FC_LAZY);
+    int64_t at = 1;
+    fc_tensor x = fc_iota(ctx, FC_SHAPE(4), 0), start = fc_from_host(ctx, FC_I64, &at, FC_SHAPE(1));
+    fc_dim two = fc_dim_named(ctx, "two", 2), foreign = fc_dim_named(other, "two", 2);
+    EXPECT(ctx, fc_cast(fc_dynamic_slice(x, start, FC_DIMS(two)), FC_F32), 1, 2);
+    fc_dynamic_slice(x, start, FC_DIMS(foreign));
+    EXPECT_ERROR(ctx, FC_INVALID, ": dynamic_slice: a dim is invalid or of another context");
+    fc_dynamic_slice(x, start, FC_DIMS(fc_dim_add(two, foreign)));
+    EXPECT_ERROR(ctx, FC_INVALID, ": dynamic_slice: a dim is invalid or of another context");
+    fc_context_free(other);
+    fc_context_free(ctx);
 }
