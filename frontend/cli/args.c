@@ -57,6 +57,56 @@ args_list(struct args *a, const char *name, word_list *values)
     return true;
 }
 
+// The last of pairs: told unless it is NAME=VALUE, `form` in words, and of another name than those
+// before it.
+static bool
+check_pair(struct args *a, const char *option, const word_list *pairs, const char *form)
+{
+    const char *pair = pairs->at[pairs->n - 1], *value;
+    size_t n;
+    if (!split_pair(pair, &n, &value)) {
+        args_fail(a, "%s %s: %s was expected", option, pair, form);
+        return false;
+    }
+    for (uint32_t i = 0; i + 1 < pairs->n; i++)
+        if (!strncmp(pairs->at[i], pair, n + 1)) {
+            args_fail(a, "%s %.*s is given twice", option, (int)n, pair);
+            return false;
+        }
+    return true;
+}
+
+bool
+args_pair(struct args *a, const char *name, const char *form, word_list *pairs)
+{
+    uint32_t before = pairs->n;
+    if (!args_list(a, name, pairs))
+        return false;
+    if (pairs->n > before && !a->failed)
+        check_pair(a, name, pairs, form);
+    return true;
+}
+
+bool
+args_dim(struct args *a, word_list *dims)
+{
+    static const char form[] = "NAME=SIZE, such as N=4096,";
+    const char *value;
+    char *end;
+    size_t n;
+    if (!args_pair(a, "--dim", form, dims))
+        return false;
+    if (a->failed)
+        return true;
+    const char *pair = dims->at[dims->n - 1];
+    split_pair(pair, &n, &value);
+    errno = 0;
+    long long size = *value >= '0' && *value <= '9' ? strtoll(value, &end, 10) : -1;
+    if (size < 0 || *end || errno || size >= SYM_HUGE)
+        args_fail(a, "--dim %s: %s was expected", pair, form);
+    return true;
+}
+
 const char *
 args_word(struct args *a)
 {

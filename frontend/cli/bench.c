@@ -109,7 +109,7 @@ parse(struct args *a, struct request *q)
             q->list = true;
         else if (args_flag(a, "--compile"))
             q->compile = true;
-        else if (args_value(a, "--filter", &q->filter) || args_list(a, "--dim", &q->dims))
+        else if (args_value(a, "--filter", &q->filter) || args_dim(a, &q->dims))
             continue;
         else if (args_value(a, "--threads", &text))
             parse_threads(a, text, q);

@@ -12,8 +12,8 @@
 
 enum cli_exit {
     CLI_OK = 0,
-    CLI_REFUSED = 1, // the input is wrong: a file, a graph, an array
-    CLI_USAGE = 2,   // the command line is wrong
+    CLI_REFUSED = 1, // the input is wrong: a file, a graph, an array, or no such name in the graph
+    CLI_USAGE = 2,   // the command line is wrong, whatever the files hold
     CLI_FAILED = 3,  // the machine or fusec could not do it
 };
 
@@ -32,6 +32,10 @@ bool args_flag(struct args *a, const char *flag);
 // The same for "--name VALUE" and "--name=VALUE"; without a value: failed is set, *value is "".
 bool args_value(struct args *a, const char *name, const char **value);
 bool args_list(struct args *a, const char *name, word_list *values); // appends
+// The same of NAME=VALUE (form: "NAME=FILE"), each name once; and of --dim NAME=SIZE. Otherwise a
+// usage error, and true.
+bool args_pair(struct args *a, const char *name, const char *form, word_list *pairs);
+bool args_dim(struct args *a, word_list *dims);
 // The next argument, if it is no option ("-" is none). NULL: it is one, or there is no more.
 const char *args_word(struct args *a);
 // A whole decimal number within bounds; otherwise a usage error.

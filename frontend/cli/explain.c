@@ -29,7 +29,7 @@ parse(struct args *a, struct request *q)
             q->json = true;
         else if (args_flag(a, "--strict"))
             q->strict = true;
-        else if (args_list(a, "--dim", &q->dims) || args_value(a, "--emit", &q->emit))
+        else if (args_dim(a, &q->dims) || args_value(a, "--emit", &q->emit))
             continue;
         else if (args_value(a, "--threads", &text))
             args_number(a, "--threads", text, 1, 1024, &q->threads);

@@ -65,19 +65,9 @@ set_dims(struct graph *g, const word_list *dims, struct diag *d)
 {
     for (uint32_t i = 0; i < dims->n; i++) {
         size_t n;
-        const char *text;
-        char *end;
-        errno = 0;
-        bool pair = split_pair(dims->at[i], &n, &text);
-        int64_t value = pair && *text >= '0' && *text <= '9' ? strtoll(text, &end, 10) : -1;
-        if (value < 0 || *end || errno || value >= SYM_HUGE)
-            return diag_set(d, DIAG_INVALID,
-                            "--dim %s: NAME=SIZE was expected, such as N=4096", dims->at[i]);
-        for (uint32_t j = 0; j < i; j++)
-            if (!strncmp(dims->at[i], dims->at[j], n + 1))
-                return diag_set(d, DIAG_INVALID, "--dim %s: an earlier --dim %s sets the same dim",
-                                dims->at[i], dims->at[j]);
-        if (!set_dim(g, dims->at[i], n, value, d))
+        const char *size;
+        split_pair(dims->at[i], &n, &size); // as args_dim has checked it
+        if (!set_dim(g, dims->at[i], n, strtoll(size, NULL, 10), d))
             return false;
     }
     settle_strides(g);

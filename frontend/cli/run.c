@@ -41,8 +41,8 @@ parse(struct args *a, struct request *q)
             q->eager = true;
         else if (args_flag(a, "--strict"))
             q->strict = true;
-        else if (args_list(a, "--in", &q->in) || args_list(a, "--out", &q->out) ||
-                 args_list(a, "--dim", &q->dims))
+        else if (args_pair(a, "--in", "NAME=FILE", &q->in) ||
+                 args_pair(a, "--out", "NAME=FILE", &q->out) || args_dim(a, &q->dims))
             continue;
         else if (args_value(a, "--threads", &text))
             args_number(a, "--threads", text, 1, 1024, &q->threads);
@@ -96,30 +96,23 @@ is_output(const struct graph *g, uint32_t i, const char *name, size_t n)
     return strlen(have) == n && !memcmp(have, name, n);
 }
 
-// Every --in and --out is NAME=FILE with a name that the graph has, given once.
+// Every --in and --out names something that the graph has.
 static bool
 check_pairs(struct evaluation *s, const word_list *pairs, bool outputs)
 {
     const struct graph *g = s->g;
     struct str names = {0};
     list_names(g, outputs, &names);
-    const char *what = outputs ? "--out" : "--in", *kind = outputs ? "output" : "input";
+    const char *kind = outputs ? "output" : "input";
     for (uint32_t i = 0; i < pairs->n && !s->d.code; i++) {
         size_t n;
         const char *path;
         bool known = false;
-        if (!split_pair(pairs->at[i], &n, &path)) {
-            diag_set(&s->d, DIAG_INVALID, "%s %s: NAME=FILE was expected", what, pairs->at[i]);
-            break;
-        }
+        split_pair(pairs->at[i], &n, &path);
         for (uint32_t k = 0; k < (outputs ? g->outputs.n : g->inputs.n); k++)
             known |= outputs ? is_output(g, k, pairs->at[i], n)
                              : strlen(g->inputs.at[k].name) == n &&
                                    !memcmp(g->inputs.at[k].name, pairs->at[i], n);
-        for (uint32_t k = 0; k < i; k++)
-            if (!strncmp(pairs->at[k], pairs->at[i], n + 1))
-                diag_set(&s->d, DIAG_INVALID, "%s %.*s is given twice", what, (int)n,
-                         pairs->at[i]);
         if (!known)
             diag_set(&s->d, DIAG_INVALID, "@%s has no %s %.*s; it has %s", g->name, kind, (int)n,
                      pairs->at[i], names.n ? str_text(&names) : "none");

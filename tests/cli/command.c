@@ -152,8 +152,9 @@ Test(command, run_refuses_what_does_not_fit)
     EXPECT(fusec("run f.fuse --in x=x.npy --in q=b.npy"), 1, "no input q; it has x, b");
     EXPECT(fusec("run f.fuse --in x=x.npy --in b=b.npy --out z=z.npy"), 1,
            "no output z; it has y, out1");
-    EXPECT(fusec("run f.fuse --in x=x.npy --in x=x.npy"), 1, "--in x is given twice");
-    EXPECT(fusec("run f.fuse --in x"), 1, "NAME=FILE was expected");
+    EXPECT(fusec("run f.fuse --in x=x.npy --in x=x.npy"), 2, "--in x is given twice");
+    EXPECT(fusec("run f.fuse --in x"), 2, "--in x: NAME=FILE was expected");
+    EXPECT(fusec("run f.fuse --out y=a --out y=b"), 2, "--out y is given twice");
     EXPECT(fusec("run f.fuse --in x=x.npy --in b=b.npy --out y=none/y.npy"), 1,
            "cannot be written");
 }
@@ -203,8 +204,11 @@ Test(command, explain_has_every_form_for_the_device_at_hand)
     cr_expect(!strchr(str_text(&said), '\033'), "colours that are not for a terminal");
     EXPECT(fusec("explain f.fuse --dim N=5"), 0, "dims [2, 5]");
     EXPECT(fusec("explain f.fuse --dim Q=5"), 1, "no dim of @f is called Q; there are M, N");
-    EXPECT(fusec("explain f.fuse --dim N=-1"), 1, "NAME=SIZE was expected");
-    EXPECT(fusec("explain f.fuse --dim N=3 --dim N=4"), 1, "an earlier --dim N=3");
+    EXPECT(fusec("explain f.fuse --dim N=-1"), 2, "--dim N=-1: NAME=SIZE, such as N=4096,");
+    EXPECT(fusec("explain f.fuse --dim N"), 2, "--dim N: NAME=SIZE");
+    EXPECT(fusec("explain f.fuse --dim N=4x"), 2, "--dim N=4x: NAME=SIZE");
+    EXPECT(fusec("explain f.fuse --dim N=99999999999999999999"), 2, "NAME=SIZE");
+    EXPECT(fusec("explain f.fuse --dim N=3 --dim N=4"), 2, "--dim N is given twice");
     EXPECT(fusec("explain f.fuse --json"), 0, "\"eager_kernels\": 3");
     EXPECT(fusec("explain f.fuse --emit ir"), 0, "graph @f(%x: f32[2, 3], %b: f32[3])");
     EXPECT(fusec("explain f.fuse --emit kernels --dim N=4096"), 0, "kernel fused_add_relu_sum_0");
