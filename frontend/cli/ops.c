@@ -222,12 +222,14 @@ print_json(const word_list *names, struct str *out)
     str_addc(out, '\n');
 }
 
+// The ops asked for; those that do not exist are told at last, behind the others.
 int
 ops_command(struct args *a)
 {
     word_list names = {0};
     bool json = false, brief = false;
-    struct str out = {0};
+    struct str out = {0}, unknown = {0};
+    int code = CLI_OK;
     while (a->n && !a->failed) {
         const char *name;
         if (args_flag(a, "--json"))
@@ -237,18 +239,23 @@ ops_command(struct args *a)
         else if (!(name = args_word(a)))
             args_unknown(a);
         else if (!op_by_name(name) || !is_public(op_by_name(name)))
-            args_fail(a, "no op is called '%s'; fusec ops lists all", name);
+            str_printf(&unknown, "%s'%s'", unknown.n ? ", " : "", name);
         else
             vec_push(&names, name);
     }
     if (json && brief)
         args_fail(a, "--json and --brief exclude each other");
-    if (!a->failed && json)
+    bool any = !a->failed && (names.n || !unknown.n);
+    if (any && json)
         print_json(&names, &out);
-    else if (!a->failed)
+    else if (any)
         print_table(&names, brief ? add_brief_entry : add_entry, &out);
-    int code = a->failed ? CLI_USAGE : cli_write(a, &out);
+    if (any)
+        code = cli_write(a, &out);
+    if (unknown.n)
+        args_fail(a, "no op is called %s; fusec ops lists all", str_text(&unknown));
     vec_free(&names);
     str_free(&out);
-    return code;
+    str_free(&unknown);
+    return a->failed ? CLI_USAGE : code;
 }

@@ -246,6 +246,8 @@ Test(command, ops_is_a_reference)
     EXPECT(fusec("ops tanh"), 0, "gradient: mul(%g, mul(sub(1, %y), add(1, %y)))");
     EXPECT(fusec("ops --brief tanh softmax"), 0, "  tanh x                      hyperbolic tangent");
     EXPECT(fusec("ops --brief --json"), 2, "exclude");
+    EXPECT(fusec("ops frobnicate tanh quux"), 2, "  tanh x\n      hyperbolic tangent\n");
+    cr_expect(strstr(str_text(&said), "no op is called 'frobnicate', 'quux'"), "both are told");
     EXPECT(fusec("ops"), 0, "elementwise: ");
     const char *heading = strstr(str_text(&said), "elementwise: ");
     cr_expect(heading && !strstr(heading + 1, "elementwise: "), "a kind's ops stand together");
