@@ -482,7 +482,7 @@ bound_node(struct bounding *b, uint32_t i, const bool *is_output)
     if (interp_graph(one, in, &out->value, b->d)) {
         const struct op_info *op = &op_table[n->op];
         if (op->kind == OPK_ELEM)
-            bound_elementwise(b, n, out);
+            bound_elementwise(b, n, b->strict || is_output[i], out);
         else if (op->kind == OPK_REDUCE)
             reduce(b, n, graph_attr(b->g, r), out);
         else if (op->kind == OPK_SCAN)

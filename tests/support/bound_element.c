@@ -110,18 +110,30 @@ is_free(const struct point *p)
     return equality && fabs(p->x[0] - p->x[1]) <= 2 * (p->e[0] + p->e[1]);
 }
 
+// The value at a corner of the box of errors, or between two, or at its centre, which is the first.
+static double
+at_corner(const struct point *p, uint32_t corner)
+{
+    double x[3];
+    for (uint32_t i = 0; i < 3; i++, corner /= 3)
+        x[i] = p->x[i] + (corner % 3 == 1 ? -p->e[i] : corner % 3 == 2 ? p->e[i] : 0);
+    return evaluate(p, x);
+}
+
+static uint32_t
+corners(const struct point *p)
+{
+    return p->n == 1 ? 3 : p->n == 2 ? 9 : 27;
+}
+
 // The largest change of the value over the corners of the box of errors; infinite where the op
 // jumps.
 static double
 spread(const struct point *p)
 {
     double most = 0, centre = evaluate(p, p->x);
-    uint32_t corners = p->n == 1 ? 3 : p->n == 2 ? 9 : 27;
-    for (uint32_t c = 0; c < corners; c++) {
-        double x[3];
-        for (uint32_t i = 0, k = c; i < 3; i++, k /= 3)
-            x[i] = p->x[i] + (k % 3 == 1 ? -p->e[i] : k % 3 == 2 ? p->e[i] : 0);
-        double y = evaluate(p, x);
+    for (uint32_t c = 0; c < corners(p); c++) {
+        double y = at_corner(p, c);
         if (isnan(y) != isnan(centre) || (isinf(y) != isinf(centre)))
             return (double)INFINITY;
         if (isfinite(y) && fabs(y - centre) > most)
@@ -178,27 +190,27 @@ overflow_is_near(const struct bounding *b, const struct point *p, double error)
            fabs(p->value) + error >= bound_largest(p->to);
 }
 
-// A half's overflow whose value f32, in which it is computed, still holds.
+// Whether an f16 or bf16 result that is infinite, of finite operands, is finite where it goes on to
+// its readers in f32. (Casts round it.)
 static bool
-f32_may_hold(const struct point *p)
+overflows_by_rounding(const struct bounding *b, const struct point *p)
 {
-    for (uint32_t i = 0; i < p->n; i++)
-        if (isinf(p->x[i]))
-            return false;
-    return dtype_is_half(p->to) && isinf(p->value) &&
-           fabs(evaluate(p, p->x)) < 1.001 * bound_largest(DT_f32);
+    if (!isinf(p->value) || !dtype_is_half(p->to) || p->op == OP_cast)
+        return false;
+    for (uint32_t c = 0; c < corners(p); c++)
+        if (fabs(at_corner(p, c)) < 1.001 * bound_largest(DT_f32))
+            return true;
+    return overflow_is_near(b, p, 0);
 }
 
 static double
-elementwise_error(const struct bounding *b, const struct point *p)
+elementwise_error(const struct bounding *b, const struct point *p, bool rounded)
 {
     bool exact = op_table[p->op].flags & OPF_EXACT || !dtype_is_float(p->dtype);
     bool moves = p->op == OP_neg || p->op == OP_abs || p->op == OP_max || p->op == OP_min;
     bool inexact_operand = p->e[0] > 0 || p->e[1] > 0 || p->e[2] > 0;
     bool rounds = !exact || inexact_operand || (b->every && !moves && dtype_is_float(p->to));
-    if (!b->strict && f32_may_hold(p))
-        return (double)INFINITY;
-    if (!b->strict && dtype_is_half(p->to) && isinf(p->value) && overflow_is_near(b, p, 0))
+    if (!rounded && overflows_by_rounding(b, p))
         return (double)INFINITY;
     if (!rounds)
         return 0;
@@ -226,7 +238,7 @@ chosen_error(const struct point *p)
 }
 
 void
-bound_elementwise(struct bounding *b, const struct node *n, struct bounded *out)
+bound_elementwise(struct bounding *b, const struct node *n, bool rounded, struct bounded *out)
 {
     struct walk w;
     uint32_t first = n->op == OP_where;
@@ -248,6 +260,6 @@ bound_elementwise(struct bounding *b, const struct node *n, struct bounded *out)
         p.value = tensor_get_double(&out->value, k);
         out->error[k] = n->op == OP_where     ? chosen_error(&p)
                         : n->op == OP_bitcast ? (p.e[0] > 0 ? (double)INFINITY : 0)
-                                              : elementwise_error(b, &p);
+                                              : elementwise_error(b, &p, rounded);
     }
 }
