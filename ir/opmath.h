@@ -1,6 +1,7 @@
 // opmath.h: what the F and I expressions of ops.def call beyond libm, for double, float (names that
-// end in f, as in libm: the same steps, each rounded to float), int64_t and uint64_t. They say what
-// an op means, corner cases included. NaN results carry any payload.
+// end in f, as in libm: the same steps, each rounded to float), long double (names that end in l),
+// int64_t and uint64_t. They say what an op means, corner cases included. NaN results carry any
+// payload.
 #ifndef FUSEC_IR_OPMATH_H
 #define FUSEC_IR_OPMATH_H
 
@@ -54,18 +55,59 @@ floordiv_(double a, double b)
 }
 
 // x times what a normal variable below it has of probability, and an approximation. Below -40,
-// where that is 0, so is the limit of the product. In double the steps' roundings would come to
-// almost as much as the ops' bounds.
+// where that is 0, so is the limit of the product. The roundings of steps in double would come to
+// almost as much as f64's bounds.
+static inline long double
+gelu_l(long double a)
+{
+    return a < -40 ? -0.0l : a / 2 * (1 + erfl(a * M_SQRT1_2l));
+}
+static inline long double
+gelu_tanh_l(long double a)
+{
+    long double z = M_2_SQRTPIl * M_SQRT1_2l * (a + 0.044715l * a * a * a);
+    return a < -40 ? -0.0l : a / 2 * (1 + tanhl(z));
+}
 static inline double
 gelu_(double a)
 {
-    return a < -40 ? -0.0 : (double)(a / 2.0l * (1 + erfl(a * M_SQRT1_2l)));
+    return (double)gelu_l(a);
 }
 static inline double
 gelu_tanh_(double a)
 {
-    long double x = a, z = M_2_SQRTPIl * M_SQRT1_2l * (x + 0.044715l * x * x * x);
-    return a < -40 ? -0.0 : (double)(x / 2 * (1 + tanhl(z)));
+    return (double)gelu_tanh_l(a);
+}
+
+static inline long double
+maximum_l(long double a, long double b)
+{
+    if (isnan(a) || isnan(b))
+        return a + b;
+    return a == b ? (signbit(a) ? b : a) : a > b ? a : b;
+}
+static inline long double
+minimum_l(long double a, long double b)
+{
+    if (isnan(a) || isnan(b))
+        return a + b;
+    return a == b ? (signbit(a) ? a : b) : a < b ? a : b;
+}
+// In rows that are exact, and so computed in no wider type than double.
+static inline long double
+roundeven_l(long double a)
+{
+    return roundeven_((double)a);
+}
+static inline long double
+mod_l(long double a, long double b)
+{
+    return mod_((double)a, (double)b);
+}
+static inline long double
+floordiv_l(long double a, long double b)
+{
+    return floordiv_((double)a, (double)b);
 }
 
 static inline float

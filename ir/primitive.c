@@ -1,9 +1,12 @@
 // primitive.c: one instruction on scalars, bit for bit what generated code computes.
 //
-// The meaning of a row is its F or I expression in ops.def. f32 (and f16, bf16, which compute in
-// f32) takes exact rows in float: every step rounds as the generated instruction does. Inexact rows
-// take libm's double functions and round once: what the graph interpreter calls right; generated
-// code has them expanded (expand.h).
+// The meaning of a row is its F or I expression in ops.def. Exact rows compute in their dtype (f16
+// and bf16 in f32): every step rounds as the generated instruction does. Inexact rows compute in the
+// next wider type, f64 in long double and the others in double, and round once: what the graph
+// interpreter calls right; generated code has them expanded (expand.h). libm's double functions are
+// no reference for f64: tanh is off by two units in the last place, log10 by as much. Its long
+// double ones are off by 5 at most (glibc's manual, "Known Maximum Errors"), of a place that is
+// 1/2048 of a double's.
 // Integers are computed in 64 bits, sign- or zero-extended, and wrapped to the dtype.
 #include "ir/base/check.h"
 #include "ir/base/half.h"
@@ -12,7 +15,11 @@
 #include "ir/philox.h"
 #include "ir/tables.h"
 
+#include <assert.h>
+#include <float.h>
 #include <string.h>
+
+static_assert(LDBL_MANT_DIG >= DBL_MANT_DIG + 11, "inexact rows of f64 need a wider type");
 
 static _Noreturn void
 no_meaning(uint16_t op, const char *kind)
@@ -31,7 +38,7 @@ eval_float(uint16_t op, double a, double b, double c)
     switch (op) {
 #define OP(name, F, I, ...)                                                                        \
     case OP_##name:                                                                                \
-        return F;
+        return (double)(F);
 #include "ir/ops.def"
 #undef OP
     }
@@ -48,6 +55,22 @@ eval_float32(uint16_t op, float a, float b, float c)
 #define OP(name, F, I, ...)                                                                        \
     case OP_##name:                                                                                \
         return (float)(F);
+#include "ir/ops.def"
+#undef OP
+    }
+#undef fn
+    no_meaning(op, kind);
+}
+
+static double
+eval_wide(uint16_t op, long double a, long double b, long double c)
+{
+    static const char kind[] = "floats";
+#define fn(f) f##l
+    switch (op) {
+#define OP(name, F, I, ...)                                                                        \
+    case OP_##name:                                                                                \
+        return (double)(F);
 #include "ir/ops.def"
 #undef OP
     }
@@ -123,9 +146,10 @@ static uint64_t
 eval_floats(uint16_t op, uint8_t d, uint64_t a, uint64_t b, uint64_t c)
 {
     double x = scalar_to_double(d, a), y = scalar_to_double(d, b), z = scalar_to_double(d, c);
-    bool in_float = d == DT_f32 && op_table[op].flags & OPF_EXACT;
-    double r = in_float ? (double)eval_float32(op, (float)x, (float)y, (float)z)
-                        : eval_float(op, x, y, z);
+    bool exact = op_table[op].flags & OPF_EXACT;
+    double r = exact && d == DT_f32    ? (double)eval_float32(op, (float)x, (float)y, (float)z)
+               : !exact && d == DT_f64 ? eval_wide(op, x, y, z)
+                                       : eval_float(op, x, y, z);
     return gives_bool(op) ? r != 0 : scalar_from_double(d, r);
 }
 
