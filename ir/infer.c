@@ -255,6 +255,8 @@ elementwise(struct inference *f)
     if (!infer_broadcast(f, s, f->nin, "shapes", &f->shape) || !elementwise_dtype(f))
         return false;
     if (op_table[f->op].flags & OPF_MEAN) {
+        if (!infer_size(f, &f->shape, "an array to average"))
+            return false;
         f->shape.rank = 0;
         for (uint32_t i = 0; i < f->nin && dtype_is_half(f->dtype); i++)
             infer_cast_in(f, i, DT_f32); // the mean of many elements needs f32
@@ -334,20 +336,28 @@ take_call(struct inference *f, const ref *in, const int64_t *attr, uint32_t natt
     return take_attr(f, attr, nattr);
 }
 
-// Offsets in bytes must fit in 62 bits whatever the dtype, counting empty axes as 1.
-static bool
-check_size(struct inference *f)
+bool
+infer_size(struct inference *f, const struct shape *s, const char *what)
 {
     int64_t bytes = 8;
+    for (uint32_t i = 0; i < s->rank; i++) {
+        int64_t d = infer_hint(f, s->dim[i]);
+        if (__builtin_mul_overflow(bytes, d ? d : 1, &bytes) || bytes > SYM_HUGE)
+            return infer_error(f, "%s of shape %s is too large to address", what,
+                               infer_shape_text(f, s));
+    }
+    return true;
+}
+
+static bool
+check_result(struct inference *f)
+{
     for (uint32_t i = 0; i < f->shape.rank; i++) {
         int64_t d = infer_hint(f, f->shape.dim[i]);
         if (d < 0)
             return infer_error(f, "the result's axis %u would be %lld", i, (long long)d);
-        if (__builtin_mul_overflow(bytes, d ? d : 1, &bytes) || bytes > SYM_HUGE)
-            return infer_error(f, "a result of shape %s is too large to address",
-                               infer_shape_text(f, &f->shape));
     }
-    return true;
+    return infer_size(f, &f->shape, "a result");
 }
 
 ref
@@ -358,7 +368,7 @@ graph_build(struct graph *g, uint16_t op, const ref *in, uint32_t nin, const int
     ref few[4], r = {0};
     struct inference f = {.g = g, .d = d ? d : &unheard, .op = op, .nin = nin, .origin = origin,
                           .in = nin <= 4 ? few : xmalloc(nin * sizeof *in)};
-    if (take_call(&f, in, attr, nattr) && infer(&f) && check_size(&f))
+    if (take_call(&f, in, attr, nattr) && infer(&f) && check_result(&f))
         r = f.instead.i ? f.instead
                         : graph_add(g, op, f.dtype, graph_add_shape(g, &f.shape),
                                     graph_add_attr(g, f.attr, f.nattr), f.in, nin, origin);

@@ -30,6 +30,15 @@ bool infer_composite(struct inference *f); // the composites whose operands have
 bool infer_random_numbers(struct inference *f); // the composites of random_bits
 bool infer_contract(struct inference *f);
 
+// Offsets in bytes must fit in 62 bits whatever the dtype, counting empty axes as 1. So it is with
+// results, and with what an op's expansion or its kernel has between operands and result: rules say so
+// where that can be larger than both.
+bool infer_size(struct inference *f, const struct shape *s, const char *what);
+
+// Of the factors [M, K] and [K, N] of a contraction, each once for all of batch, the larger: with M
+// or N 1 that is also the shape of what is summed (passes/decompose.c). batch has two axes to spare.
+bool infer_factors(struct inference *f, const struct shape *batch, sym m, sym k, sym n);
+
 // Records an error that starts with the op's name; returns false.
 bool infer_error(struct inference *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 const char *infer_shape_text(struct inference *f, const struct shape *s); // [3,4]

@@ -89,6 +89,17 @@ nll_loss(struct inference *f)
     return true;
 }
 
+// Of the batch f->shape: the scores [T, S], and what they are made of and what is made of them.
+static bool
+check_scores(struct inference *f, sym t, sym d, sym s, sym e)
+{
+    struct shape scores = f->shape;
+    scores.dim[scores.rank++] = t;
+    scores.dim[scores.rank++] = s;
+    return infer_size(f, &scores, "an array of scores") && infer_factors(f, &f->shape, t, d, s) &&
+           infer_factors(f, &f->shape, t, s, e);
+}
+
 // q [..., T, D], k [..., S, D], v [..., S, E]; mask: over [..., T, S].
 static bool
 attention(struct inference *f)
@@ -108,7 +119,8 @@ attention(struct inference *f)
         return infer_error(f, "q %s, k %s and v %s; they must be [...,T,D], [...,S,D] and [...,S,E]",
                            infer_shape_text(f, &s[0]), infer_shape_text(f, &s[1]),
                            infer_shape_text(f, &s[2]));
-    if (!infer_broadcast(f, batch, 3, "batch shapes", &f->shape))
+    if (!infer_broadcast(f, batch, 3, "batch shapes", &f->shape) ||
+        !check_scores(f, s[0].dim[s[0].rank - 2], depth, length, s[2].dim[s[2].rank - 1]))
         return false;
     f->shape.dim[f->shape.rank++] = s[0].dim[s[0].rank - 2];
     f->shape.dim[f->shape.rank++] = s[2].dim[s[2].rank - 1];

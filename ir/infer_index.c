@@ -178,7 +178,8 @@ scatter(struct inference *f)
         return false;
     struct shape window = f->shape;
     f->shape = infer_in_shape(f, 0);
-    return cast_to_target(f, 2) && broadcast_to(f, 2, &window);
+    return infer_size(f, &window, "an array of updates") && cast_to_target(f, 2) &&
+           broadcast_to(f, 2, &window);
 }
 
 bool

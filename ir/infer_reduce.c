@@ -193,6 +193,15 @@ infer_reduce(struct inference *f)
 }
 
 bool
+infer_factors(struct inference *f, const struct shape *batch, sym m, sym k, sym n)
+{
+    struct shape s = *batch;
+    s.dim[s.rank++] = infer_hint(f, m) > infer_hint(f, n) ? m : n;
+    s.dim[s.rank++] = k;
+    return infer_size(f, &s, "a factor");
+}
+
+bool
 infer_contract(struct inference *f)
 {
     struct shape s[2] = {infer_in_shape(f, 0), infer_in_shape(f, 1)}, batch[2];
@@ -210,7 +219,8 @@ infer_contract(struct inference *f)
         batch[i] = s[i];
         batch[i].rank = (uint8_t)(s[i].rank - 2);
     }
-    if (!infer_broadcast(f, batch, 2, "batch shapes", &f->shape))
+    if (!infer_broadcast(f, batch, 2, "batch shapes", &f->shape) ||
+        !infer_factors(f, &f->shape, s[0].dim[s[0].rank - 2], k, s[1].dim[s[1].rank - 1]))
         return false;
     f->shape.dim[f->shape.rank++] = s[0].dim[s[0].rank - 2];
     f->shape.dim[f->shape.rank++] = s[1].dim[s[1].rank - 1];

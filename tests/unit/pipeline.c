@@ -1,10 +1,12 @@
 // pipeline.c: what tools may ask of compilation: to be told of each pass, and to stop after so many
-// merges, one kernel less for each; and that it ends on machines of any size.
+// merges, one kernel less for each; and that it ends on machines of any size, for shapes of any.
 #include "ir/base/str.h"
+#include "ir/composite.h"
 #include "ir/text.h"
 #include "passes/plan.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 static const struct target target = {
@@ -219,4 +221,61 @@ Test(pipeline, planning_is_linear_in_the_nodes)
         cr_expect_leq(two, one * 5 / 2, "%s: %lld steps, then %lld", kind[i].name, (long long)one,
                       (long long)two);
     }
+}
+
+// What lies between operands and result may be larger than both: a shape is refused with the graph,
+// or all passes can take it.
+static bool
+refused_or_planned(const char *source)
+{
+    struct diag d = {0};
+    struct graph *g = graph_parse(source, strlen(source), "text", &d);
+    if (!g) {
+        cr_expect(strstr(d.text, "too large to address") || strstr(d.text, "2^48 elements"),
+                  "%s\n%s", source, d.text);
+        return false;
+    }
+    struct plan *p = plan_build(g, &target, NULL, &d);
+    cr_expect_not_null(p, "%s\n%s", source, d.text);
+    plan_free(p);
+    graph_free(g);
+    return true;
+}
+
+Test(pipeline, shapes_at_the_limit_are_refused_or_planned)
+{
+    static const char *const form[] = {
+        "%%a: f32[4, %lld, 2], %%b: f32[4, %lld, 2]) { return attention %%a, %%b, %%b",
+        "%%a: f32[%lld, 1], %%b: f32[1, %lld]) { return mse_loss %%a, %%b",
+        "%%a: f16[%lld, 1], %%b: f16[1, %lld]) { return bce_loss %%a, %%b",
+        "%%a: f32[%lld, 1], %%b: f32[1, %lld]) { return silu (sub %%a, %%b)",
+        "%%a: f32[%lld, 1, 4], %%b: f32[4, %lld]) { return matmul %%a, %%b",
+        "%%a: f32[1, %lld], %%b: f32[64, %lld, 2]) { return matmul %%a, %%b",
+        "%%a: f32[65536, 1, 1, %lld], %%b: f32[65536, %lld, 1]) { return matmul %%a, %%b",
+        "%%a: f32[%lld, 1, 1, 8], %%b: f32[%lld, 8, 1]) { return matmul %%a, %%b",
+        "%%a: f32[4, %lld], %%i: i32[%lld]) { return scatter %%a, %%i, 1:f32 {axis = 0}"};
+    uint32_t accepted = 0, in_all = 0;
+    for (size_t f = 0; f < sizeof form / sizeof *form; f++)
+        for (int m = 0; m <= 48; m += 4)
+            for (int n = 0; n <= 48; n += 4) {
+                char source[256], graph[300];
+                snprintf(source, sizeof source, form[f], 1ll << m, 1ll << (f == 5 || f == 6 ? m : n));
+                snprintf(graph, sizeof graph, "graph @g(%s }\n", source);
+                accepted += refused_or_planned(graph);
+                in_all++;
+            }
+    cr_expect(accepted > in_all / 2 && accepted < in_all, "%u of %u", accepted, in_all);
+}
+
+// The table's texts are read in graphs that no text could have made.
+Test(pipeline, expansions_are_not_bound_by_the_limits_of_texts)
+{
+    struct graph *g = graph_new("large");
+    struct shape s = {.rank = 2, .dim = {sym_num(1ll << 26), sym_num(1ll << 26)}};
+    ref x = graph_add_input(g, "x", DT_f32, &s, NULL, 6);
+    for (uint64_t i = 0; i < 1 << 20; i++)
+        graph_literal(g, DT_u64, i, 0);
+    ref y = composite_expand(g, OP_silu, DT_f32, &x, NULL, 0);
+    cr_assert_eq(graph_node(g, y)->op, OP_mul);
+    graph_free(g);
 }
