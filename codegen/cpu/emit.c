@@ -346,6 +346,19 @@ emit_shuffle(struct emitter *e, uint8_t dtype, uint32_t lanes, const char *a, co
     return r;
 }
 
+const char *
+emit_concat(struct emitter *e, uint8_t dtype, uint32_t lanes, const char *low, const char *high)
+{
+    const char *t = element_type(dtype);
+    struct str s = {0};
+    for (uint32_t i = 0; i < 2 * lanes; i++)
+        str_printf(&s, "%si32 %u", i ? ", " : "", i);
+    const char *r = emit_op(e, "shufflevector <%u x %s> %s, <%u x %s> %s, <%u x i32> <%s>", lanes,
+                            t, low, lanes, t, high, 2 * lanes, str_text(&s));
+    str_free(&s);
+    return r;
+}
+
 // ---- loops
 
 void

@@ -142,6 +142,9 @@ const char *emit_extract(struct emitter *e, uint8_t dtype, const char *v, uint32
 // Lanes of a and b, two <lanes x T>, one after the other: lane[i] is the number of the i-th.
 const char *emit_shuffle(struct emitter *e, uint8_t dtype, uint32_t lanes, const char *a,
                          const char *b, const uint8_t *lane);
+// <2 * lanes x T>: low, then high.
+const char *emit_concat(struct emitter *e, uint8_t dtype, uint32_t lanes, const char *low,
+                        const char *high);
 
 // Transposes n vectors of n elements of `size` bytes, <n x elem> (or poison), in place. They come
 // back as vectors of the type returned, of as many bytes.

@@ -71,6 +71,29 @@ ask_ahead_of_group(struct emitter *e, struct emit_scope *s, uint32_t axis, uint3
     }
 }
 
+// Streaming stores of less than a line are joined, up to a line: they would share a buffer, and LLVM
+// makes ordinary stores of those that narrow integers on their way.
+static uint32_t
+vectors_a_store(const struct emitter *e, uint32_t access, uint32_t unroll)
+{
+    uint32_t bytes = dtype_size(e->kernel.access.at[access].dtype) * e->sched->vec, n = 1;
+    while (2 * n <= unroll && 2 * n * bytes <= LINE)
+        n *= 2;
+    return n;
+}
+
+// The n values (a power of two) of one store, `stride` apart, as one vector.
+static const char *
+joined_values(struct emitter *e, uint32_t access, uint32_t n, const char **value, uint32_t stride)
+{
+    if (n == 1)
+        return value[0];
+    n /= 2;
+    const char *low = joined_values(e, access, n, value, stride);
+    const char *high = joined_values(e, access, n, value + n * stride, stride);
+    return emit_concat(e, e->kernel.access.at[access].dtype, n * e->sched->vec, low, high);
+}
+
 static void
 emit_group(struct emitter *e, struct emit_scope *row, uint32_t axis, const char *index,
            uint32_t unroll, const char *mask, uint32_t flags)
@@ -88,9 +111,17 @@ emit_group(struct emitter *e, struct emit_scope *row, uint32_t axis, const char 
     for (uint32_t u = 0; u < unroll; u++)
         for (uint32_t i = 0; i < nstore; i++)
             value[u * nstore + i] = emit_value(e, &s[u], e->kernel.store.at[i].value);
-    for (uint32_t i = 0; i < nstore; i++)
-        for (uint32_t u = 0; u < unroll; u++)
-            emit_store_value(e, &s[u], e->kernel.store.at[i].access, value[u * nstore + i], flags);
+    for (uint32_t i = 0; i < nstore; i++) {
+        uint32_t access = e->kernel.store.at[i].access;
+        uint32_t joined = flags & EMIT_NONTEMPORAL ? vectors_a_store(e, access, unroll) : 1;
+        for (uint32_t u = 0; u < unroll; u += joined) {
+            struct emit_scope wide = emit_scope(e, row, joined * lanes);
+            emit_bind(&wide, axis, EMIT_LANES, s[u].axis[axis].value);
+            wide.mask = mask;
+            const char *v = joined_values(e, access, joined, value + u * nstore + i, nstore);
+            emit_store_value(e, joined > 1 ? &wide : &s[u], access, v, flags);
+        }
+    }
 }
 
 static void
@@ -127,8 +158,9 @@ store_address(struct emitter *e, struct emit_scope *row, uint32_t axis, const ch
 static uint32_t
 stream_alignment(const struct emitter *e, uint32_t store)
 {
-    uint8_t dtype = e->kernel.access.at[e->kernel.store.at[store].access].dtype;
-    uint32_t bytes = dtype_size(dtype) * e->sched->vec;
+    uint32_t access = e->kernel.store.at[store].access;
+    uint32_t bytes = dtype_size(e->kernel.access.at[access].dtype) * e->sched->vec;
+    bytes *= vectors_a_store(e, access, e->sched->unroll);
     return bytes < LINE ? bytes : LINE;
 }
 
