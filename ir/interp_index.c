@@ -71,20 +71,6 @@ iota(const struct interp_node *x)
         tensor_put(x->out, k, (uint64_t)w.at[axis]);
 }
 
-// The start of a window of the given size on each axis of x, from a tensor of one integer an axis;
-// negative ones wrap once. Positions so far off that adding to them would overflow are as good
-// nearer by.
-static void
-window_start(const struct tensor *index, const struct tensor *x, const int64_t *size,
-             int64_t *start)
-{
-    for (uint32_t d = 0; d < x->rank; d++) {
-        int64_t i = scalar_to_int(index->dtype, tensor_get(index, d * index->stride[0]));
-        i += i < 0 ? x->dim[d] : 0;
-        start[d] = i < -size[d] ? -size[d] : i > x->dim[d] ? x->dim[d] : i;
-    }
-}
-
 static void
 outside_window(const struct interp_node *x, const int64_t *start, const struct tensor *whole,
                const int64_t *size)
@@ -98,50 +84,64 @@ outside_window(const struct interp_node *x, const int64_t *start, const struct t
     str_free(&s);
 }
 
-// Moves at along axes to the element of t that the window's point w is on; false: there is none.
-static bool
-window_offset(const struct tensor *t, const int64_t *start, const struct walk *w, int64_t *offset)
+// The start of a window of the given size on each axis of t, from a tensor of one integer an axis;
+// negative ones wrap once. A window with elements that is not inside t is an error, and is moved. (In the
+// words of the error positions so far off that adding to them would overflow are nearer by.)
+static void
+window_start(const struct interp_node *x, const struct tensor *index, const struct tensor *t,
+             const int64_t *size, int64_t *start)
 {
-    *offset = 0;
+    bool inside = true, empty = false;
     for (uint32_t d = 0; d < t->rank; d++) {
-        int64_t i = start[d] + w->at[d];
-        if (i < 0 || i >= t->dim[d])
-            return false;
-        *offset += i * t->stride[d];
+        int64_t i = scalar_to_int(index->dtype, tensor_get(index, d * index->stride[0]));
+        i += i < 0 ? t->dim[d] : 0;
+        inside &= i >= 0 && i <= t->dim[d] - size[d];
+        empty |= size[d] == 0;
+        start[d] = i < -size[d] ? -size[d] : i > t->dim[d] ? t->dim[d] : i;
     }
-    return true;
+    if (inside || empty)
+        return;
+    outside_window(x, start, t, size);
+    for (uint32_t d = 0; d < t->rank; d++) {
+        int64_t last = t->dim[d] - size[d];
+        start[d] = start[d] < 0 ? 0 : start[d] > last ? last : start[d];
+    }
+}
+
+// Where in t the element is that the window's point w is on.
+static int64_t
+window_offset(const struct tensor *t, const int64_t *start, const struct walk *w)
+{
+    int64_t offset = 0;
+    for (uint32_t d = 0; d < t->rank; d++)
+        offset += (start[d] + w->at[d]) * t->stride[d];
+    return offset;
 }
 
 static void
 dynamic_slice(const struct interp_node *x)
 {
     const struct tensor *from = x->in[0];
-    int64_t start[MAX_RANK], at;
-    window_start(x->in[1], from, x->out->dim, start);
+    int64_t start[MAX_RANK];
+    window_start(x, x->in[1], from, x->out->dim, start);
     struct walk w;
     walk_start(&w, x->out->rank, x->out->dim);
     for (int64_t k = 0; w.left; walk_next(&w), k++)
-        if (window_offset(from, start, &w, &at))
-            tensor_put(x->out, k, tensor_get(from, at));
-        else
-            outside_window(x, start, from, x->out->dim);
+        tensor_put(x->out, k, tensor_get(from, window_offset(from, start, &w)));
 }
 
 static void
 slice_update(const struct interp_node *x)
 {
     const struct tensor *update = x->in[1];
-    int64_t start[MAX_RANK], at;
+    int64_t start[MAX_RANK];
     interp_copy(x->out, x->in[0]);
-    window_start(x->in[2], x->out, update->dim, start);
+    window_start(x, x->in[2], x->out, update->dim, start);
     struct walk w;
     walk_start(&w, update->rank, update->dim);
     walk_follow(&w, update);
     for (; w.left; walk_next(&w))
-        if (window_offset(x->out, start, &w, &at))
-            tensor_put(x->out, at, tensor_get(update, w.offset[0]));
-        else
-            outside_window(x, start, x->out, update->dim);
+        tensor_put(x->out, window_offset(x->out, start, &w), tensor_get(update, w.offset[0]));
 }
 
 static void

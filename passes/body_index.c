@@ -2,12 +2,15 @@
 //
 // The position of take differs from element to element: the load has an extra index and a check
 // that raises the launch's error. The start of a window is the same for all of its elements: it is
-// an extra index of level ONCE, so that what runs along memory is still loaded in vectors. Which
-// elements of the window lie outside is a mask of their own positions; the error is raised where
-// the start is computed (OP_checked), not for each element.
+// an extra index of level ONCE, so that what runs along memory is still loaded in vectors. The
+// error is raised where the start is computed (OP_checked), not for each element, and the window
+// moved inside: what is read in it needs no mask.
 #include "passes/body.h"
 
 #include "ir/base/check.h"
+#include "ir/base/mem.h"
+
+#include <stdlib.h>
 
 static uint32_t
 body_where(struct body *b, uint8_t dtype, uint32_t cond, uint32_t x, uint32_t y)
@@ -101,17 +104,16 @@ take(struct body *b, ref r, uint32_t map)
 
 // ---- windows
 
-// Where a window of `size` elements starts on an axis of n: element d of tensor `start`, which is
-// demanded with the others first. Starts so far off that positions would overflow are as good
-// nearer by. The error is raised unless all of the window is inside.
+// Where a window of `size` elements starts on an axis of n, from what its tensor of starts says.
+// The error is raised unless all of the window is inside; then it starts where it just is.
 static uint32_t
 window_start(struct body *b, uint32_t start, int64_t size, int64_t n)
 {
     uint32_t ignored, at = wrapped_index(b, start, n, &ignored);
     uint32_t fits = compared(b, OP_le, at, n - size);
     uint32_t inside = body_both(b, compared(b, OP_ge, at, 0), fits);
-    at = body_binary(b, OP_max, DT_i64, at, body_literal(b, DT_i64, (uint64_t)-size));
-    at = body_binary(b, OP_min, DT_i64, at, body_literal(b, DT_i64, (uint64_t)n));
+    at = body_binary(b, OP_max, DT_i64, at, body_literal(b, DT_i64, 0));
+    at = body_binary(b, OP_min, DT_i64, at, body_literal(b, DT_i64, (uint64_t)(n - size)));
     return body_inst(b, (struct inst){.op = OP_checked, .dtype = DT_i64, .a = at, .b = inside});
 }
 
@@ -147,21 +149,35 @@ coord_move(struct body *b, struct coord *c, uint32_t by, int64_t sign)
     c->stride[AXIS_DYNAMIC] = sign;
 }
 
-// From a point of a window to the element of x beneath it (sign 1), or back (-1): moves m, whose
-// rank is s's, by the starts and masks out what is not inside shape s. Gives the mask of that.
+// Of the n instructions `which`, the ones that x is not computed of.
 static uint32_t
-move_map(struct body *b, struct imap *m, const uint32_t *start, const struct shape *s, int64_t sign)
+unused_by(const struct body *b, uint32_t x, const uint32_t *which, uint32_t n, uint32_t *unused)
 {
-    uint32_t inside = 0;
-    for (uint32_t d = 0; d < s->rank; d++) {
-        int64_t n = dim_of(b->f->g, s, d);
-        coord_move(b, &m->c[d], start[d], sign);
-        inside = body_both(b, inside, below_size(b, body_position(b, &m->c[d]), n));
-        if (n == 1)
-            m->c[d] = (struct coord){0};
+    bool *used = xcalloc(x + 1, sizeof *used);
+    used[x] = true;
+    for (uint32_t i = x; i > 0; i--) {
+        const struct inst *in = &b->k->inst.at[i];
+        if (used[i])
+            used[in->a] = used[in->b] = used[in->c] = true;
     }
-    m->mask = body_both(b, m->mask, inside);
-    return inside;
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (which[i] > x || !used[which[i]])
+            unused[left++] = which[i];
+    free(used);
+    return left;
+}
+
+// A start that no position depends on (on an axis of one element, or of a constant) still tells its
+// error: it is at least 0, which the result now waits for.
+static uint32_t
+with_starts_told(struct body *b, uint32_t x, const uint32_t *start, uint32_t n)
+{
+    uint32_t unused[MAX_RANK], inside = 0, left = unused_by(b, x, start, n, unused);
+    for (uint32_t i = 0; i < left; i++)
+        inside = body_both(b, inside, compared(b, OP_ge, unused[i], 0));
+    uint8_t dtype = b->k->inst.at[x].dtype;
+    return inside ? body_where(b, dtype, inside, x, body_literal(b, dtype, 0)) : x;
 }
 
 static uint32_t
@@ -176,15 +192,29 @@ dynamic_slice(struct body *b, ref r, uint32_t map)
         return body_fail(b, REASON_view_not_affine, r);
     if (!window_starts(b, r, n->in[1], xs, graph_shape(g, r), start))
         return 0;
-    uint32_t inside = move_map(b, &m, start, xs, 1);
+    for (uint32_t d = 0; d < xs->rank; d++)
+        if (dim_of(g, xs, d) != 1)
+            coord_move(b, &m.c[d], start[d], 1);
     uint32_t x = body_demand(b, n->in[0], body_map(b, &m));
-    if (!x || !inside)
-        return x;
-    const struct inst *v = &b->k->inst.at[x];
-    if (v->op == OP_load && v->b == m.mask)
-        return x; // 0 where masked
     b->origin = n->origin;
-    return body_where(b, n->dtype, inside, x, body_literal(b, n->dtype, 0));
+    return x ? with_starts_told(b, x, start, xs->rank) : 0;
+}
+
+// From a point of the result to the update's element on it: moves m, whose rank is s's, back by
+// the starts and masks out what is not inside shape s. Gives the mask of that.
+static uint32_t
+update_element(struct body *b, struct imap *m, const uint32_t *start, const struct shape *s)
+{
+    uint32_t inside = 0;
+    for (uint32_t d = 0; d < s->rank; d++) {
+        int64_t n = dim_of(b->f->g, s, d);
+        coord_move(b, &m->c[d], start[d], -1);
+        inside = body_both(b, inside, below_size(b, body_position(b, &m->c[d]), n));
+        if (n == 1)
+            m->c[d] = (struct coord){0};
+    }
+    m->mask = body_both(b, m->mask, inside);
+    return inside;
 }
 
 static uint32_t
@@ -200,7 +230,7 @@ slice_update(struct body *b, ref r, uint32_t map)
     bool ready = window_starts(b, r, n->in[2], xs, us, start) && x;
     if (!ready || !shape_count(g, us))
         return ready ? x : 0;
-    uint32_t inside = move_map(b, &m, start, us, -1);
+    uint32_t inside = update_element(b, &m, start, us);
     uint32_t update = body_demand(b, n->in[1], body_map(b, &m));
     b->origin = n->origin;
     return update && inside ? body_where(b, n->dtype, inside, update, x) : update;
