@@ -4,50 +4,28 @@
 // so that a new row of a table is in the public interface at once. How a row becomes a function:
 // operands first (none: the context; any number: array and count), then the attributes in the
 // schema's order, arrays with their lengths, except that a `bits` attribute, a number, comes first.
+// Presets are the text form's: functions have all arguments.
 #include "ir/base/check.h"
 #include "ir/dtype.h"
 #include "ir/ops.h"
+#include "ir/schema.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct field {
-    char name[32], type[16];
-};
 struct schema {
-    struct field field[8];
-    int n;
+    struct schema_field field[SCHEMA_MAX];
+    uint32_t n;
 };
 
 static struct schema
 schema_of(const struct op_info *op)
 {
-    struct schema s = {0};
-    for (const char *p = op->attrs; p && *p; s.n++) {
-        struct field *f = &s.field[s.n];
-        int used = 0;
-        if (sscanf(p, " %31[a-z0-9_]:%15[a-z]%n", f->name, f->type, &used) != 2) {
-            fprintf(stderr, "bad attribute schema of %s: %s\n", op->name, op->attrs);
-            exit(1);
-        }
-        p += used;
-        p += strcspn(p, " "); // a preset is the text form's: functions have all arguments
-    }
+    struct schema s;
+    s.n = schema_fields(op->attrs, s.field);
     return s;
-}
-
-static bool
-is_type(const struct schema *s, int i, const char *type)
-{
-    return i >= 0 && i < s->n && !strcmp(s->field[i].type, type);
-}
-
-static bool
-is_public(const struct op_info *op)
-{
-    return op->kind != OPK_NONE && op->kind != OPK_BODY && op->kind != OPK_LEAF;
 }
 
 static void
@@ -59,28 +37,25 @@ print_operand(const char *before, const struct op_info *op, int i, const char *a
 }
 
 static void
-print_parameter(const struct schema *s, int i)
+print_parameter(const struct schema_field *f)
 {
-    const char *name = s->field[i].name;
-    if (is_type(s, i, "int"))
-        printf(", int %s", name);
-    else if (is_type(s, i, "bool"))
-        printf(", bool %s", name);
-    else if (is_type(s, i, "float"))
-        printf(", double %s", name);
-    else if (is_type(s, i, "dtype"))
-        printf(", fc_dtype %s", name);
-    else if (is_type(s, i, "dims"))
-        printf(", const fc_dim *%s, int rank", name);
-    else if (is_type(s, i, "ints"))
-        printf(", const int64_t *%s, int n%s", name, name);
+    bool axis = !strcmp(f->name, "axis"); // all other integers may be as large as an extent
+    switch ((enum attr_type)f->type) {
+    case ATTR_INT: printf(", %s %s", axis ? "int" : "int64_t", f->name); return;
+    case ATTR_BOOL: printf(", bool %s", f->name); return;
+    case ATTR_FLOAT: printf(", double %s", f->name); return;
+    case ATTR_DTYPE: printf(", fc_dtype %s", f->name); return;
+    case ATTR_DIMS: printf(", const fc_dim *%s, int rank", f->name); return;
+    case ATTR_INTS: printf(", const int64_t *%s, int n%s", f->name, f->name); return;
+    case ATTR_BITS: return; // in front
+    }
 }
 
 static const char *
 bits_field(const struct schema *s)
 {
-    for (int i = 0; i < s->n; i++)
-        if (is_type(s, i, "bits"))
+    for (uint32_t i = 0; i < s->n; i++)
+        if (s->field[i].type == ATTR_BITS)
             return s->field[i].name;
     return NULL;
 }
@@ -100,8 +75,8 @@ print_signature(const struct op_info *op, const struct schema *s)
             print_operand(i ? ", fc_tensor " : "fc_tensor ", op, i, "");
     if (bits_field(s))
         printf(", fc_num %s", bits_field(s));
-    for (int i = 0; i < s->n; i++)
-        print_parameter(s, i);
+    for (uint32_t i = 0; i < s->n; i++)
+        print_parameter(&s->field[i]);
     printf(")");
 }
 
@@ -147,7 +122,7 @@ print_ops(void)
     };
     int kind = OPK_NONE;
     for (int i = 1; i < OP_COUNT; i++) {
-        if (!is_public(&op_table[i]))
+        if (!op_is_public((uint16_t)i))
             continue;
         if (op_table[i].kind != kind)
             printf("%s// -- %s\n\n", kind ? "\n" : "", title[op_table[i].kind]);
@@ -221,15 +196,18 @@ make_header(const char *path)
 }
 
 static void
-print_attribute_call(const struct schema *s, int i)
+print_attribute_call(const struct schema_field *f)
 {
-    const char *name = s->field[i].name, *type = s->field[i].type;
-    if (!strcmp(type, "ints"))
-        printf("    call_ints(&call, %s, n%s);\n", name, name);
-    else if (!strcmp(type, "dims"))
-        printf("    call_dims(&call, %s, rank);\n", name);
-    else
-        printf("    call_%s(&call, %s);\n", type, name);
+    const char *n = f->name;
+    switch ((enum attr_type)f->type) {
+    case ATTR_INT: printf("    call_int(&call, %s);\n", n); return;
+    case ATTR_BOOL: printf("    call_bool(&call, %s);\n", n); return;
+    case ATTR_FLOAT: printf("    call_float(&call, %s);\n", n); return;
+    case ATTR_DTYPE: printf("    call_dtype(&call, %s);\n", n); return;
+    case ATTR_BITS: printf("    call_bits(&call, %s);\n", n); return;
+    case ATTR_INTS: printf("    call_ints(&call, %s, n%s);\n", n, n); return;
+    case ATTR_DIMS: printf("    call_dims(&call, %s, rank);\n", n); return;
+    }
 }
 
 static void
@@ -246,8 +224,8 @@ print_body(const struct op_info *op)
     else
         for (int i = 0; i < op->arity; i++)
             print_operand("    call_tensor(&call, ", op, i, ");\n");
-    for (int i = 0; i < s.n; i++)
-        print_attribute_call(&s, i);
+    for (uint32_t i = 0; i < s.n; i++)
+        print_attribute_call(&s.field[i]);
     printf("    return call_end(&call);\n}\n");
     if (has_scalar_form(op))
         printf(
@@ -269,7 +247,7 @@ make_source(void)
         printf(" == (int)DT_%s, \"dtypes\");\n", dtype_table[i].name);
     }
     for (int i = 1; i < OP_COUNT; i++)
-        if (is_public(&op_table[i]))
+        if (op_is_public((uint16_t)i))
             print_body(&op_table[i]);
 }
 

@@ -321,7 +321,7 @@ static bool
 take_call(struct inference *f, const ref *in, const int64_t *attr, uint32_t nattr)
 {
     const struct op_info *op = &op_table[f->op];
-    if (f->op == OP_none || f->op >= OP_COUNT || op->kind == OPK_LEAF || op->kind == OPK_BODY)
+    if (f->op >= OP_COUNT || !op_is_public(f->op))
         return diag_set(f->d, DIAG_INVALID, "%s: not an op that is built from operands",
                         f->op < OP_COUNT ? op_name(f->op) : "unknown op");
     if (op->arity == 255 ? !f->nin : f->nin != op->arity)

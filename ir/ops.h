@@ -88,6 +88,12 @@ op_is(uint16_t op, enum op_kind k)
 {
     return op_table[op].kind == k;
 }
+// Has a function of its own in fusec.h, and may be called in .fuse text.
+static inline bool
+op_is_public(uint16_t op)
+{
+    return !op_is(op, OPK_NONE) && !op_is(op, OPK_LEAF) && !op_is(op, OPK_BODY);
+}
 // A reduction or order that gives positions (argmax, argsort) instead of elements.
 static inline bool
 op_gives_position(uint16_t op)

@@ -68,7 +68,7 @@ nearest_op(const char *name)
     const char *nearest = NULL;
     uint32_t least = strlen(name) < 4 ? 2 : 3;
     for (uint16_t op = 1; op < OP_COUNT; op++) {
-        if (op_is(op, OPK_BODY) || op_is(op, OPK_LEAF))
+        if (!op_is_public(op))
             continue;
         uint32_t d = distance(name, op_name(op));
         if (d < least) {
@@ -100,7 +100,7 @@ find_op(struct parser *p, struct call *c)
         return unknown_op(p, c, name);
     if (c->op == OP_literal)
         return parse_error(p, &c->name, "a literal is written with its dtype alone: 1.0:f32");
-    if (op_is(c->op, OPK_LEAF) || op_is(c->op, OPK_BODY))
+    if (!op_is_public(c->op))
         return parse_error(p, &c->name, "'%s' is no op that a graph can call", name);
     return true;
 }

@@ -44,13 +44,6 @@ static const char *const attr_words[] = {
     [ATTR_BITS] = "number", [ATTR_INTS] = "[int]", [ATTR_DIMS] = "[dim]",
 };
 
-static bool
-is_public(uint16_t op)
-{
-    uint8_t kind = op_table[op].kind;
-    return kind != OPK_NONE && kind != OPK_LEAF && kind != OPK_BODY;
-}
-
 static const char *
 dtype_words(uint16_t op)
 {
@@ -194,7 +187,7 @@ print_kind(const word_list *names, uint8_t kind, add_entry_fn *add, struct str *
 {
     bool colour = cli_colour(), any = false;
     for (uint16_t op = 1; op < OP_COUNT; op++) {
-        if (op_table[op].kind != kind || !is_public(op) || !is_wanted(names, op))
+        if (op_table[op].kind != kind || !op_is_public(op) || !is_wanted(names, op))
             continue;
         if (!any)
             str_printf(out, "%s%s\n\n", out->n ? "\n" : "", kind_words[kind]);
@@ -216,7 +209,7 @@ print_json(const word_list *names, struct str *out)
     struct json j = {.out = out};
     json_open(&j, NULL, '[');
     for (uint16_t op = 1; op < OP_COUNT; op++)
-        if (is_public(op) && is_wanted(names, op))
+        if (op_is_public(op) && is_wanted(names, op))
             add_json(op, &j);
     json_close(&j, ']');
     str_addc(out, '\n');
@@ -238,7 +231,7 @@ ops_command(struct args *a)
             brief = true;
         else if (!(name = args_word(a)))
             args_unknown(a);
-        else if (!op_by_name(name) || !is_public(op_by_name(name)))
+        else if (!op_by_name(name) || !op_is_public(op_by_name(name)))
             str_printf(&unknown, "%s'%s'", unknown.n ? ", " : "", name);
         else
             vec_push(&names, name);

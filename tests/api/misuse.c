@@ -386,3 +386,17 @@ Test(misuse, dims_of_a_window_are_those_of_its_context)
     fc_context_free(other);
     fc_context_free(ctx);
 }
+
+Test(misuse, integers_are_seen_whole)
+{
+    fc_context *ctx = new_context(FC_LAZY);
+    fc_tensor x = vector(ctx, 3), state = fc_rand_state(ctx);
+    int64_t large = (int64_t)1 << 32; // 0 in 32 bits
+    fc_topk(x, large + 1, 0, true);
+    EXPECT_ERROR(ctx, FC_INVALID, "topk: k is 4294967297");
+    fc_randint(state, FC_SHAPE(3), 0, 2 * large);
+    EXPECT_ERROR(ctx, FC_INVALID, "randint: from 0 to below 8589934592");
+    fc_one_hot(fc_cast(x, FC_I32), large << 16, FC_F32);
+    EXPECT_ERROR(ctx, FC_INVALID, "one_hot: ", "too large");
+    fc_context_free(ctx);
+}

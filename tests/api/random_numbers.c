@@ -101,6 +101,20 @@ Test(random_numbers, states_may_be_the_callers)
     fc_context_free(ctx);
 }
 
+Test(random_numbers, integers_of_all_32_bits_are_the_high_words_of_random_bits)
+{
+    fc_context *ctx = context_with(FC_LAZY, 1);
+    uint64_t state[2] = {1, 2}, bits[8];
+    int64_t x[8], least = -((int64_t)1 << 40);
+    fc_tensor s = fc_from_host(ctx, FC_U64, state, FC_SHAPE(2));
+    read_all(ctx, fc_random_bits(s, FC_SHAPE(8), FC_U64), bits, sizeof bits);
+    read_all(ctx, fc_randint(s, FC_SHAPE(8), least, least + ((int64_t)1 << 32)), x, sizeof x);
+    for (int i = 0; i < 8; i++)
+        cr_expect_eq(x[i], least + (int64_t)(bits[i] >> 32), "element %d is %lld", i,
+                     (long long)x[i]);
+    fc_context_free(ctx);
+}
+
 Test(random_numbers, what_makes_no_sense_is_refused)
 {
     fc_context *ctx = context_with(FC_LAZY, 1);
