@@ -71,7 +71,7 @@ struct op_info {
     const char *llvm_f, *llvm_s, *llvm_u, *llvm_b;
     const char *cuda_f, *cuda_i, *cuda_b; // CUDA C: floats, integers, bool
     float ulp32, ulp64;  // error bound of inexact ops, in units in the last place
-    uint8_t ident;       // reductions, scans: what an absent element counts as
+    uint8_t ident;       // reductions, scans, scatters: what an absent element counts as
     uint16_t combine;    // reductions, scans: the binary op that joins two partial results;
                          // scatters: an element and an update (OP_none: the last one stays)
     const char *doc;
@@ -110,7 +110,8 @@ op_is_elementwise_composite(uint16_t op)
 {
     return op_is(op, OPK_COMPOSITE) && op_table[op].rule != DTR_OWN;
 }
-uint64_t op_identity_bits(uint16_t op, uint8_t dtype); // of a reduction or scan, as it accumulates
+// Of a reduction, a scan or a scatter that combines, in the dtype that it accumulates in.
+uint64_t op_identity_bits(uint16_t op, uint8_t dtype);
 // Whether a reduction or scan that accumulates in dtype has the same bits in any order.
 bool op_any_order(uint16_t op, uint8_t dtype);
 

@@ -558,9 +558,8 @@ body_acc(struct body *b, const struct hero *h, uint16_t op, uint8_t dtype, uint3
                                                           : LEVEL_ROW});
 }
 
-// What is the same for all of R: still n of them.
-static uint32_t
-per_element(struct body *b, uint32_t v)
+uint32_t
+body_per_element(struct body *b, uint32_t v)
 {
     const struct inst *x = &b->k->inst.at[v];
     if (x->level == LEVEL_ELEM)
@@ -578,7 +577,7 @@ build_reduce(struct body *b, const struct hero *h)
     if (!v)
         return 0;
     if (!h->over_p)
-        v = per_element(b, v);
+        v = body_per_element(b, v);
     const struct inst *x = &b->k->inst.at[v];
     if (h->over_p && x->level == LEVEL_ELEM)
         return body_fail(b, REASON_domain_differs, h->node);
@@ -616,7 +615,7 @@ build_order(struct body *b, const struct hero *h)
     uint32_t v = body_emit(b, operand, &m);
     if (!v)
         return 0;
-    v = per_element(b, v);
+    v = body_per_element(b, v);
     if (b->k->inst.at[v].stage)
         return body_fail(b, REASON_no_class, operand);
     uint16_t op = graph_node(g, h->node)->op;

@@ -39,6 +39,9 @@ uint32_t body_both(struct body *b, uint32_t x, uint32_t y); // x and y; 0 is tru
 uint32_t body_position(struct body *b, const struct coord *c); // an i64
 bool body_is_dynamic(const struct imap *m); // some dim's position is given by data
 
+// An instruction as one of level ELEM: what is the same at all points of R is still there at each.
+uint32_t body_per_element(struct body *b, uint32_t v);
+
 uint32_t body_emit(struct body *b, ref node, const struct imap *m); // demanded and built
 // The accumulator of a hero that reduces `value` in a stage, and its result's instruction.
 uint32_t body_acc(struct body *b, const struct hero *h, uint16_t op, uint8_t dtype, uint32_t value,

@@ -323,17 +323,6 @@ update_map(struct body *b, const struct hero *h, const struct shape *s, uint32_t
     }
 }
 
-// An instruction as one of level ELEM: it may be the same at all points of R.
-static uint32_t
-at_elements(struct body *b, uint32_t i)
-{
-    const struct inst *x = &b->k->inst.at[i];
-    if (x->level == LEVEL_ELEM)
-        return i;
-    return body_inst(b, (struct inst){.op = OP_cast, .dtype = x->dtype, .a = i,
-                                      .level = LEVEL_ELEM});
-}
-
 static uint32_t
 axis_of_coord(const struct coord *c)
 {
@@ -369,8 +358,8 @@ body_scatter(struct body *b, const struct hero *h)
     uint32_t inside, at = wrapped_index(b, index, extent, &inside);
     if (inside)
         at = body_inst(b, (struct inst){.op = OP_checked, .dtype = DT_i64, .a = at, .b = inside});
-    at = at_elements(b, at);
-    value = at_elements(b, value);
+    at = body_per_element(b, at);
+    value = body_per_element(b, value);
     uint32_t result = body_acc(b, h, n->op, n->dtype, value, 0);
     b->k->scatter.init = init;
     b->k->scatter.index = at;

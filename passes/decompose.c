@@ -29,22 +29,16 @@ extent(const struct pass *p, ref r, int64_t axis)
     return dim_of(p->dst, shape_of(p, r), (uint32_t)axis);
 }
 
-// ---- reductions
-
-static ref
-element(struct pass *p, ref a, uint32_t axis, int64_t i)
+static int64_t
+elements_along(const struct pass *p, ref a, const int64_t *axes, uint32_t naxes)
 {
-    const struct shape s = *shape_of(p, a);
-    int64_t attr[3 * MAX_RANK + 3];
-    int64_t *start = attr, *stop = attr + 1 + s.rank, *step = attr + 2 + 2 * s.rank;
-    *start = *stop = *step = s.rank;
-    for (uint32_t d = 0; d < s.rank; d++) {
-        start[1 + d] = d == axis ? i : 0;
-        stop[1 + d] = d == axis ? i + 1 : dim_of(p->dst, &s, d);
-        step[1 + d] = 1;
-    }
-    return pass_op(p, OP_slice, &a, 1, attr, 3 * (1u + s.rank));
+    int64_t n = 1;
+    for (uint32_t i = 0; i < naxes; i++)
+        n *= extent(p, a, axes[i]);
+    return n;
 }
+
+// ---- reductions
 
 // Joins the n <= UNROLL elements along axis (kept, size 1) in the order of lanes.
 static ref
@@ -52,7 +46,7 @@ unrolled(struct pass *p, uint16_t op, ref a, uint32_t axis, int64_t n)
 {
     ref lane[16] = {{0}};
     for (int64_t i = 0; i < n; i++)
-        lane[i] = element(p, a, axis, i);
+        lane[i] = pass_slice(p, a, axis, i, 1, 1);
     for (uint32_t half = 8; half; half /= 2)
         for (uint32_t l = 0; l < half; l++)
             if (lane[l].i && lane[l + half].i)
@@ -81,9 +75,7 @@ follows_reduction(const struct pass *p, ref a)
 static ref
 one_run(struct pass *p, uint16_t op, ref a, const int64_t *axes, uint32_t naxes)
 {
-    int64_t n = 1;
-    for (uint32_t i = 0; i < naxes; i++)
-        n *= extent(p, a, axes[i]);
+    int64_t n = elements_along(p, a, axes, naxes);
     if (n > UNROLL || n == 0 || !op_table[op].combine ||
         (n > 1 && (!p->unroll || follows_reduction(p, a))))
         return pass_reduce(p, op, a, axes, naxes, true);
@@ -133,10 +125,7 @@ drop_axes(struct pass *p, ref a, const int64_t *axes, uint32_t naxes)
 static ref
 arg_position(struct pass *p, uint16_t op, ref a, const int64_t *axes, uint32_t naxes)
 {
-    int64_t n = 1;
-    for (uint32_t i = 0; i < naxes; i++)
-        n *= extent(p, a, axes[i]);
-    if (n != 1)
+    if (elements_along(p, a, axes, naxes) != 1)
         return pass_reduce(p, op, a, axes, naxes, true);
     const struct shape s = *shape_of(p, a); // the only element is the first
     return pass_broadcast(p, pass_number(p, DT_i64, 0), &s);
@@ -218,20 +207,17 @@ decompose_reduce(struct pass *p, uint16_t op, ref a, const int64_t *axes, uint32
 }
 
 static ref
-mean_kept(struct pass *p, ref a, const int64_t *axes, uint32_t naxes, int64_t correction)
+mean_kept(struct pass *p, ref a, const int64_t *axes, uint32_t naxes)
 {
-    double n = 1;
-    for (uint32_t i = 0; i < naxes; i++)
-        n *= (double)extent(p, a, axes[i]);
-    n -= (double)correction;
+    double n = (double)elements_along(p, a, axes, naxes);
     ref s = decompose_reduce(p, OP_sum, a, axes, naxes);
-    return pass_op2(p, OP_div, s, pass_number(p, graph_node(p->dst, s)->dtype, n > 0 ? n : 0));
+    return pass_op2(p, OP_div, s, pass_number(p, graph_node(p->dst, s)->dtype, n));
 }
 
 static ref
 centred(struct pass *p, ref a, const int64_t *axes, uint32_t naxes)
 {
-    return pass_op2(p, OP_sub, a, mean_kept(p, a, axes, naxes, 0));
+    return pass_op2(p, OP_sub, a, mean_kept(p, a, axes, naxes));
 }
 
 static ref
@@ -249,9 +235,7 @@ corrected_variance(struct pass *p, ref c, const int64_t *axes, uint32_t naxes, i
                    ref *m)
 {
     uint8_t t = graph_node(p->dst, c)->dtype;
-    double n = 1;
-    for (uint32_t i = 0; i < naxes; i++)
-        n *= (double)extent(p, c, axes[i]);
+    double n = (double)elements_along(p, c, axes, naxes);
     ref sum = decompose_reduce(p, OP_sum, c, axes, naxes);
     ref squares = decompose_reduce(p, OP_sum, squared(p, c), axes, naxes);
     *m = pass_op2(p, OP_div, sum, pass_number(p, t, n));
@@ -338,8 +322,9 @@ static ref
 rms_norm(struct pass *p, ref x, ref weight, const int64_t *attr)
 {
     int64_t last = shape_of(p, x)->rank - 1;
-    ref v = mean_kept(p, squared(p, x), &last, 1, 0);
-    return pass_op2(p, OP_mul, pass_op2(p, OP_mul, x, inverse_root(p, v, attr_double(attr[0]))), weight);
+    ref v = mean_kept(p, squared(p, x), &last, 1);
+    ref y = pass_op2(p, OP_mul, x, inverse_root(p, v, attr_double(attr[0])));
+    return pass_op2(p, OP_mul, y, weight);
 }
 
 static ref
@@ -353,7 +338,7 @@ cross_entropy(struct pass *p, ref x, ref target)
     ref m, s;
     shifted_exp(p, x, &classes, 1, &m, &s);
     ref loss = pass_op2(p, OP_sub, pass_op2(p, OP_add, m, pass_op1(p, OP_log, s)), picked);
-    ref mean = mean_kept(p, loss, &rows, 1, 0);
+    ref mean = mean_kept(p, loss, &rows, 1);
     struct shape scalar = {0};
     return pass_reshape(p, mean, &scalar);
 }
@@ -370,7 +355,7 @@ elementwise(struct pass *p, ref r, const ref *in, const int64_t *attr)
     uint32_t rank = shape_of(p, x)->rank;
     for (uint32_t d = 0; d < rank; d++)
         axes[d] = d;
-    return drop_axes(p, mean_kept(p, x, axes, rank, 0), axes, rank);
+    return drop_axes(p, mean_kept(p, x, axes, rank), axes, rank);
 }
 
 static ref
@@ -388,7 +373,7 @@ composite(struct pass *p, ref r, const ref *in, const int64_t *attr)
     case OP_dropout:
         return decompose_random(p, r, in, attr);
     case OP_mean:
-        x = mean_kept(p, pass_cast(p, x, dtype), attr + 1, (uint32_t)attr[0], 0);
+        x = mean_kept(p, pass_cast(p, x, dtype), attr + 1, (uint32_t)attr[0]);
         return finish_axes(p, x, attr);
     case OP_std:
     case OP_var: {
@@ -464,6 +449,7 @@ rewrite(struct pass *p, ref r)
     if (!op_is(n->op, OPK_COMPOSITE) && !op_is(n->op, OPK_REDUCE) && !vector)
         return pass_copy(p, r);
     ref in[OPERANDS] = {{0}};
+    CHECK(n->nin <= OPERANDS, "%s of %u operands", op_name(n->op), n->nin);
     for (uint32_t i = 0; i < n->nin; i++)
         in[i] = pass_operand(p, r, i);
     if (vector)

@@ -128,34 +128,20 @@ attention(struct pass *p, ref r, const ref *in, const int64_t *attr)
     return decompose_matmul(p, decompose_softmax(p, scores, s.rank - 1), in[2]);
 }
 
-// Elements first, first + step … of the last axis, n of them.
-static ref
-part(struct pass *p, ref a, int64_t first, int64_t step, int64_t n)
-{
-    const struct shape s = *shape_of(p, a);
-    int64_t attr[3 * MAX_RANK + 3];
-    attr[0] = attr[s.rank + 1] = attr[2 * s.rank + 2] = s.rank;
-    for (uint32_t d = 0; d < s.rank; d++) {
-        bool last = d + 1 == s.rank;
-        attr[1 + d] = last ? first : 0;
-        attr[s.rank + 2 + d] = last ? first + (n - 1) * step + 1 : dim_of(p->dst, &s, d);
-        attr[2 * s.rank + 3 + d] = last ? step : 1;
-    }
-    return pass_op(p, OP_slice, &a, 1, attr, 3 * (s.rank + 1u));
-}
-
 static ref
 rope(struct pass *p, const ref *in, bool interleaved)
 {
     const struct shape s = *shape_of(p, in[0]);
-    int64_t half = dim_of(p->dst, &s, s.rank - 1u) / 2, step = interleaved ? 2 : 1;
+    uint32_t last = s.rank - 1u;
+    int64_t half = dim_of(p->dst, &s, last) / 2, step = interleaved ? 2 : 1;
     if (!half)
         return in[0];
-    ref x = part(p, in[0], 0, step, half), y = part(p, in[0], interleaved ? 1 : half, step, half);
+    ref x = pass_slice(p, in[0], last, 0, step, half);
+    ref y = pass_slice(p, in[0], last, interleaved ? 1 : half, step, half);
     ref turned[] = {
         pass_op2(p, OP_sub, pass_op2(p, OP_mul, x, in[1]), pass_op2(p, OP_mul, y, in[2])),
         pass_op2(p, OP_add, pass_op2(p, OP_mul, y, in[1]), pass_op2(p, OP_mul, x, in[2]))};
-    int64_t axis = s.rank - 1;
+    int64_t axis = last;
     if (interleaved) { // pairs side by side: [..., half, 2]
         struct shape column = *shape_of(p, turned[0]);
         if (column.rank == MAX_RANK) { // no axis to spare: all those before as one

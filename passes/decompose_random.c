@@ -78,33 +78,15 @@ normal32(struct pass *p, ref state, const struct shape *s)
     return box_muller(p, pass_op2(p, OP_add, times(p, low, 0x1p-32), half), times(p, high, 0x1p-31));
 }
 
-// Element i of the last axis, which has two.
-static ref
-one_of_two(struct pass *p, ref a, int64_t which, const struct shape *out)
-{
-    const struct shape s = *graph_shape(p->dst, a);
-    uint32_t n = s.rank;
-    int64_t attr[3 * MAX_RANK + 3];
-    attr[0] = attr[n + 1] = attr[2 * n + 2] = n;
-    for (uint32_t d = 0; d < n; d++) {
-        attr[1 + d] = d + 1 == n ? which : 0;
-        attr[n + 2 + d] = d + 1 == n ? which + 1 : dim_of(p->dst, &s, d);
-        attr[2 * n + 3 + d] = 1;
-    }
-    return pass_reshape(p, pass_op(p, OP_slice, &a, 1, attr, 3 * n + 3), out);
-}
-
 static ref
 normal64(struct pass *p, ref state, const struct shape *s)
 {
-    int64_t n = 1;
-    for (uint32_t d = 0; d < s->rank; d++)
-        n *= dim_of(p->dst, s, d);
+    int64_t n = shape_count(p->dst, s);
     struct shape pair = {.rank = 2, .dim = {sym_num(n), sym_num(2)}};
     ref bits = random_bits(p, state, &pair, DT_u64);
-    ref a = shifted(p, one_of_two(p, bits, 0, s), 11);
-    ref b = pass_op2(p, OP_shr, bitcast(p, one_of_two(p, bits, 1, s), DT_i64),
-                     pass_number(p, DT_i64, 11));
+    ref a = shifted(p, pass_reshape(p, pass_slice(p, bits, 1, 0, 1, 1), s), 11);
+    ref b = bitcast(p, pass_reshape(p, pass_slice(p, bits, 1, 1, 1, 1), s), DT_i64);
+    b = shifted(p, b, 11);
     a = pass_cast(p, pass_op2(p, OP_add, bitcast(p, a, DT_i64), pass_number(p, DT_i64, 1)), DT_f64);
     return box_muller(p, times(p, a, 0x1p-53), times(p, pass_cast(p, b, DT_f64), 0x1p-52));
 }

@@ -139,6 +139,21 @@ to_shape(struct pass *p, uint16_t op, ref a, const struct shape *s)
 }
 
 ref
+pass_slice(struct pass *p, ref a, uint32_t axis, int64_t start, int64_t step, int64_t n)
+{
+    const struct shape s = *graph_shape(p->dst, a);
+    int64_t attr[3 * (MAX_RANK + 1)];
+    int64_t *first = attr, *stop = attr + 1 + s.rank, *by = attr + 2 + 2 * s.rank;
+    *first = *stop = *by = s.rank; // lists with their lengths
+    for (uint32_t d = 0; d < s.rank; d++) {
+        first[1 + d] = d == axis ? start : 0;
+        stop[1 + d] = d == axis ? start + (n - 1) * step + 1 : dim_of(p->dst, &s, d);
+        by[1 + d] = d == axis ? step : 1;
+    }
+    return pass_op(p, OP_slice, &a, 1, attr, 3 * (1u + s.rank));
+}
+
+ref
 pass_reshape(struct pass *p, ref a, const struct shape *s)
 {
     return to_shape(p, OP_reshape, a, s);

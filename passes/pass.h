@@ -41,6 +41,8 @@ ref pass_cast(struct pass *p, ref a, uint8_t dtype); // a itself when it has tha
 ref pass_number(struct pass *p, uint8_t dtype, double x);
 ref pass_reduce(struct pass *p, uint16_t op, ref a, const int64_t *axes, uint32_t naxes,
                 bool keepdims);
+// The n elements start, start + step … along an axis, which stays.
+ref pass_slice(struct pass *p, ref a, uint32_t axis, int64_t start, int64_t step, int64_t n);
 ref pass_reshape(struct pass *p, ref a, const struct shape *s); // a itself when it has that shape
 ref pass_broadcast(struct pass *p, ref a, const struct shape *s);
 

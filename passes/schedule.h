@@ -37,6 +37,7 @@ schedule_fn schedule_pointwise, schedule_row, schedule_column, schedule_split, s
 // A scatter's tile[0]: blocks that the axis is cut into that is scattered along; tile[1]: 0, or R
 // is divided, and each unit has as many arrays of its own that its updates take turns in.
 enum { SCATTER_TILE_BLOCKS = 0, SCATTER_TILE_TURNS = 1 };
+enum { SCATTER_TURNS = 4 }; // at most
 // Bytes of one such array.
 int64_t scatter_part_bytes(const struct kernel *k);
 

@@ -98,7 +98,7 @@ choose_strip(const struct kernel *k, const struct target *t)
     int64_t outer = columns ? kernel_points(k, AXIS_P) / columns : 0, threads = max64(t->units, 1);
     int64_t most = (t->l1 ? t->l1 : 32768) * 2 / 3 / column_bytes(k, 1);
     while (strip > MIN_STRIP && (strip > most || strip / 2 >= columns ||
-                                 outer * ((columns + strip - 1) / strip) < STRIPS * threads))
+                                 outer * ceil_div(columns, strip) < STRIPS * threads))
         strip /= 2;
     return strip;
 }
@@ -108,7 +108,7 @@ schedule_columns(const struct kernel *k, const struct target *t, int64_t bytes, 
 {
     uint32_t axis = k->naxis - k->nred - 1u, levels = s->tile[SCAN_TILE_LEVELS];
     int64_t points = kernel_points(k, AXIS_R), columns = k->axis[axis].extent;
-    int64_t strip = choose_strip(k, t), strips = (columns + strip - 1) / strip;
+    int64_t strip = choose_strip(k, t), strips = ceil_div(columns, strip);
     bool cached = bytes <= schedule_own_cache(t);
     s->unroll = cached ? (uint8_t)min64(points, SCAN_LANES) : 0;
     if (s->unroll * row_elem_cost(k) > MAX_WRITTEN_OUT)
@@ -145,14 +145,14 @@ static void
 schedule_spans(const struct kernel *k, const struct target *t, struct schedule *s)
 {
     int64_t points = kernel_points(k, AXIS_R), rows = kernel_points(k, AXIS_P), bytes = 0;
-    int64_t parts = (points + SCAN_SPAN - 1) / SCAN_SPAN, threads = t->units;
+    int64_t parts = scan_span_count(points), threads = t->units;
     if (threads < 2 || rows >= 2 * threads || parts < MIN_SPANS || scans_in_turn(k))
         return;
     int64_t each = max64(rows * parts / (threads * PARTS), 1); // spans a unit
     for (uint32_t i = 0; i < k->acc.n; i++)
         bytes += rows * parts * SCAN_LANES * dtype_size(k->acc.at[i].dtype);
     s->chunk = each * SCAN_SPAN;
-    s->units = s->finish_units = rows * ((parts + each - 1) / each);
+    s->units = s->finish_units = rows * ceil_div(parts, each);
     s->grain = 1;
     s->shared_scratch_bytes = bytes;
 }

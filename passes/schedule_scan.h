@@ -8,10 +8,18 @@
 #ifndef FUSEC_PASSES_SCHEDULE_SCAN_H
 #define FUSEC_PASSES_SCHEDULE_SCAN_H
 
+#include "ir/base/size.h"
 #include "passes/schedule_row.h"
 
 enum { SCAN_TILE_STRIP = 0, SCAN_TILE_EXTENT = ROW_TILE_EXTENT, SCAN_TILE_LEVELS = 2 };
 enum { SCAN_MAX = 12 }; // scans of one kernel
+
+// Spans of a row, the last of which may be a part of one.
+static inline int64_t
+scan_span_count(int64_t points)
+{
+    return ceil_div(points, SCAN_SPAN);
+}
 
 // Arrays of one strip in which columns carry what lies before the rows at hand: V, the parts of 16
 // rows, (S + B) + V, B, S + B, S. Where order is free V is all that lies before.

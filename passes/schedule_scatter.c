@@ -12,31 +12,19 @@
 // them than places, R is divided instead: a unit collects its part of the updates in arrays of its
 // own, and kernel_finish joins these with what the elements start from. Several arrays a unit,
 // taken in turns, so that an update does not wait for the one before it to be stored.
+#include "ir/base/size.h"
 #include "passes/plan.h"
 #include "passes/schedule.h"
 
 enum { LEAST_RUN = 256 };       // bytes of a row that a unit takes
 enum { GRAIN_WORK = 1 << 16 }; // least work given to a thread
-enum { TURNS = 4, UPDATES_A_PLACE = 4, LEAST_UPDATES = 1 << 14 }; // where R is divided
+enum { UPDATES_A_PLACE = 4, LEAST_UPDATES = 1 << 14 }; // where R is divided
 enum { FINISH_CHUNK = 4096 };
-
-static int64_t
-ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static int64_t
-min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 int64_t
 scatter_part_bytes(const struct kernel *k)
 {
-    int64_t bytes = k->axis[k->scatter.axis].extent * dtype_size(k->acc.at[0].dtype);
-    return (bytes + 63) & ~(int64_t)63;
+    return round_up(k->axis[k->scatter.axis].extent * dtype_size(k->acc.at[0].dtype), 64);
 }
 
 static bool
@@ -53,7 +41,7 @@ divide_updates(const struct kernel *k, const struct target *t, struct schedule *
     int64_t n = kernel_points(k, AXIS_R), places = k->axis[0].extent, part = scatter_part_bytes(k);
     if (k->naxis != 2 || !commutes(&k->acc.at[0]) || part > t->l2 / 4)
         return false;
-    int64_t turns = part <= t->l1 / 8 ? TURNS : 1;
+    int64_t turns = part <= t->l1 / 8 ? SCATTER_TURNS : 1;
     int64_t most = n / (UPDATES_A_PLACE * places * turns + LEAST_UPDATES);
     s->units = min64(2 * (int64_t)(t->units > 1 ? t->units : 1), most);
     if (s->units < 1)

@@ -75,8 +75,8 @@ place(int64_t *bytes, const struct schedule *s, int64_t n, int64_t size)
     int64_t padded = round_up(n, s->vec);
     struct sort_lines l = {true, *bytes, padded, 1};
     if (s->transpose)
-        l = (struct sort_lines){true, *bytes, 1, s->tile[0]};
-    *bytes += round_up(padded * s->tile[0] * size, 64);
+        l = (struct sort_lines){true, *bytes, 1, s->tile[SORT_TILE_LINES]};
+    *bytes += round_up(padded * s->tile[SORT_TILE_LINES] * size, 64);
     return l;
 }
 
@@ -165,11 +165,11 @@ schedule_sort(const struct kernel *k, const struct target *t, struct schedule *s
         lines *= k->axis[a].extent;
     *s = (struct schedule){.cls = CLASS_SORT, .vec = 16, .grain = 1};
     s->transpose = runs_across(k, beside);
-    s->tile[0] = (uint16_t)(s->transpose ? BLOCK : min64(beside, lines_of_block(k, t, lines)));
+    s->tile[SORT_TILE_LINES] = (uint16_t)(s->transpose ? BLOCK : min64(beside, lines_of_block(k, t, lines)));
     const struct inst *v = ordered_value(k);
     if (!s->transpose && v->op == OP_load && !v->a && !v->b && !v->c)
         s->pack = SORT_FROM_MEMORY;
-    s->units = lines / beside * ceil_div(beside, s->tile[0]);
+    s->units = lines / beside * ceil_div(beside, s->tile[SORT_TILE_LINES]);
     if (t->units > 1 && can_split(k, s, lines)) {
         s->units = s->finish_units = min64(ORDER_SPLIT_MOST, 4 * (int64_t)t->units);
         s->shared_scratch_bytes =

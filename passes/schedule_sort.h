@@ -1,6 +1,6 @@
 // schedule_sort.h: what the sort class's schedule and its emitters agree on.
 //
-// A task unit is a block of tile[0] lines that lie beside each other along the last batch axis (at
+// A task unit is a block of tile[SORT_TILE_LINES] lines that lie beside each other along the last batch axis (at
 // the end of it fewer). A line that is a load and nothing else is read where it lies, and a result
 // that one store asks for is written where it belongs. All else goes through scratch memory: what
 // is computed, and what runs across lines in memory (`transpose`), as lines read one by one would
@@ -9,6 +9,8 @@
 #define FUSEC_PASSES_SCHEDULE_SORT_H
 
 #include "ir/kernel.h"
+
+enum { SORT_TILE_LINES = 0 };
 
 // schedule.pack
 enum sort_pack {

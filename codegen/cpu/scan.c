@@ -189,7 +189,6 @@ vectors(struct scan *p, const char *from, const char *to, bool masked, carries v
 static void
 run(struct scan *p, uint32_t level, const char *from, const char *to, const char **v)
 {
-    static const uint32_t length[] = {0, SCAN_LANES, SCAN_BLOCK, SCAN_SPAN};
     struct emitter *e = p->st.e;
     if (level == 1) {
         vectors(p, from, emit_min(e, to, p->whole), false, v);
@@ -199,7 +198,7 @@ run(struct scan *p, uint32_t level, const char *from, const char *to, const char
     }
     struct emit_loop l;
     carries in, inner, out;
-    emit_loop_open(e, &l, from, to, emit_text(e, "%u", length[level]));
+    emit_loop_open(e, &l, from, to, emit_text(e, "%u", scan_step(level)));
     carry(p, &l, v, in);
     emit_loop_body(e, &l);
     for (uint32_t i = 0; i < p->all.n; i++) {
@@ -211,7 +210,7 @@ run(struct scan *p, uint32_t level, const char *from, const char *to, const char
         else
             p->base[i] = p->spans[i] ? scans_join(&p->all, i, p->spans[i], in[i]) : in[i];
     }
-    const char *end = emit_add(e, l.index, emit_text(e, "%u", length[level]));
+    const char *end = emit_add(e, l.index, emit_text(e, "%u", scan_step(level)));
     run(p, level - 1, l.index, emit_min(e, end, to), inner);
     for (uint32_t i = 0; i < p->all.n; i++)
         out[i] = p->all.free[i] ? inner[i] : scans_join(&p->all, i, in[i], inner[i]);
@@ -292,7 +291,7 @@ static struct emit_scope
 unit_open(struct scan *p, const char *unit, const char **index, const char **from, const char **to)
 {
     struct emitter *e = p->st.e;
-    int64_t each = (p->st.points + e->sched->chunk - 1) / e->sched->chunk;
+    int64_t each = ceil_div(p->st.points, e->sched->chunk);
     const char *units = emit_named(e, "row.units", each);
     const char *chunk = emit_named(e, "chunk", e->sched->chunk);
     struct emit_scope row = emit_scope(e, NULL, 1);
@@ -388,7 +387,7 @@ cpu_scan(struct emitter *e)
         scan_rows(&p);
         return true;
     }
-    p.parts = (p.st.points + SCAN_SPAN - 1) / SCAN_SPAN;
+    p.parts = scan_span_count(p.st.points);
     sum_spans(&p);
     scan_spans(&p);
     return true;

@@ -14,6 +14,13 @@ struct scans { // of a kernel, in an order in which each may use the results of 
     const char *type[SCAN_MAX]; // of a vector
 };
 
+// Elements that each turn of the loops over blocks (level 2) and spans (3) takes.
+static inline uint32_t
+scan_step(uint32_t level)
+{
+    return level == 2 ? SCAN_BLOCK : SCAN_SPAN;
+}
+
 void scans_find(struct scans *p, struct emitter *e, uint32_t lanes);
 const char *scans_join(const struct scans *p, uint32_t i, const char *older, const char *newer);
 // Makes v known as the result of scan i in s.

@@ -357,7 +357,6 @@ carry(struct strip *p, enum moment m)
 static void
 rows(struct strip *p, uint32_t level, const char *from, const char *to)
 {
-    static const uint32_t length[] = {0, SCAN_LANES, SCAN_BLOCK, SCAN_SPAN};
     struct emitter *e = p->all.e;
     struct emit_loop l;
     if (level == 1) {
@@ -367,9 +366,9 @@ rows(struct strip *p, uint32_t level, const char *from, const char *to)
             row_by_row(p, from, to, "0");
         return;
     }
-    emit_loop_open(e, &l, from, to, emit_text(e, "%u", length[level]));
+    emit_loop_open(e, &l, from, to, emit_text(e, "%u", scan_step(level)));
     emit_loop_body(e, &l);
-    const char *end = emit_add(e, l.index, emit_text(e, "%u", length[level]));
+    const char *end = emit_add(e, l.index, emit_text(e, "%u", scan_step(level)));
     if (level == 2)
         carry(p, BEFORE_BLOCK);
     rows(p, level - 1, l.index, emit_min(e, end, to));

@@ -17,6 +17,7 @@
 #include "passes/schedule.h"
 
 #include "ir/base/check.h"
+#include "ir/base/size.h"
 
 struct scatter_code {
     struct emitter *e;
@@ -238,12 +239,12 @@ divide(struct scatter_code *c, const char *unit, struct emit_scope *s)
     const struct axis *axis = e->kernel.axis;
     int64_t blocks = e->sched->tile[SCATTER_TILE_BLOCKS];
     if (c->inner < e->kernel.naxis) {
-        int64_t n = (axis[c->inner].extent + e->sched->chunk - 1) / e->sched->chunk;
+        int64_t n = ceil_div(axis[c->inner].extent, e->sched->chunk);
         const char *at = digit(e, &unit, emit_named(e, "pieces", n));
         piece(c, c->inner, at, emit_named(e, "piece", e->sched->chunk), &c->i0, &c->i1);
     }
     const char *at = digit(e, &unit, emit_named(e, "blocks", blocks));
-    const char *size = emit_named(e, "block", (axis[c->axis].extent + blocks - 1) / blocks);
+    const char *size = emit_named(e, "block", ceil_div(axis[c->axis].extent, blocks));
     piece(c, c->axis, at, size, &c->d0, &c->d1);
     const char *index[MAX_AXES] = {0};
     emit_decode(e, unit, 0, c->axis, index);
@@ -262,26 +263,14 @@ part_at(struct scatter_code *c, const char *at)
     return emit_ptr(e, emit_shared(e), emit_mul(e, at, bytes), "i8");
 }
 
-// What no update leaves as it is.
-static const char *
-identity(struct scatter_code *c, uint32_t lanes)
-{
-    uint16_t combine = op_table[c->e->kernel.acc.at[0].op].combine, of = OP_any;
-    for (uint16_t op = 1; op < OP_COUNT; op++) // the reduction that joins so
-        if (op_is(op, OPK_REDUCE) && op_table[op].combine == combine)
-            of = op;
-    if (c->dtype == DT_bool)
-        return emit_constant(c->e, DT_bool, combine == OP_min, lanes);
-    return emit_constant(c->e, c->dtype, op_identity_bits(of, c->dtype), lanes);
-}
-
 static void
 store_identity(struct scatter_code *c, struct emit_scope *s)
 {
     struct emitter *e = c->e;
     const char *type = emit_memory_type(e, c->dtype, 1);
     const char *ptr = emit_ptr(e, c->part, s->axis[c->axis].value, type);
-    emit_store_raw(e, c->dtype, s->lanes, ptr, identity(c, s->lanes), s->mask,
+    uint64_t none = op_identity_bits(e->kernel.acc.at[0].op, c->dtype);
+    emit_store_raw(e, c->dtype, s->lanes, ptr, emit_constant(e, c->dtype, none, s->lanes), s->mask,
                    dtype_size(c->dtype));
 }
 
@@ -308,13 +297,13 @@ collect(struct scatter_code *c)
 {
     struct emitter *e = c->e;
     uint32_t turns = e->sched->tile[SCATTER_TILE_TURNS];
-    const char *part[8], *n = emit_extent(e, c->np);
+    const char *part[SCATTER_TURNS], *n = emit_extent(e, c->np);
     emit_function(e, "kernel");
     struct emit_loop l;
     emit_loop_open(e, &l, "%begin", "%end", "1");
     emit_loop_body(e, &l);
     int64_t points = kernel_points(&e->kernel, AXIS_R), units = e->sched->units;
-    const char *size = emit_named(e, "updates", (points + units - 1) / units);
+    const char *size = emit_named(e, "updates", ceil_div(points, units));
     const char *from = emit_min(e, emit_mul(e, l.index, size), n);
     const char *to = emit_min(e, emit_add(e, from, size), n);
     c->d0 = "0";

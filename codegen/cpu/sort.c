@@ -248,10 +248,9 @@ bind_block(struct sort *s, struct emit_scope *block, const char *unit)
     s->lines = "1";
     if (s->block < 0)
         return;
-    int64_t tile = e->sched->tile[0];
+    int64_t tile = e->sched->tile[SORT_TILE_LINES];
     const char *beside = emit_extent(e, (uint32_t)s->block), *size = emit_num(e, tile);
-    const char *blocks = emit_named(
-        e, "blocks", (e->kernel.axis[s->block].extent + tile - 1) / tile);
+    const char *blocks = emit_named(e, "blocks", ceil_div(e->kernel.axis[s->block].extent, tile));
     const char *outer = emit_op(e, "udiv i64 %s, %s", unit, blocks);
     const char *inner = emit_op(e, "sub i64 %s, %s", unit, emit_mul(e, outer, blocks));
     s->first = emit_mul(e, inner, size);

@@ -6,6 +6,7 @@
 #include "frontend/cli/explain.h"
 
 #include "passes/schedule_scan.h"
+#include "passes/schedule_sort.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -254,7 +255,8 @@ sort_words(const struct schedule *s, struct str *out)
     if (s->finish_units)
         str_add(out, "a long line spread over buckets, each put in order");
     else
-        str_printf(out, "lines put in order, %u a unit, vectors of %u", s->tile[0], s->vec);
+        str_printf(out, "lines put in order, %u a unit, vectors of %u",
+                   s->tile[SORT_TILE_LINES], s->vec);
 }
 
 static void
