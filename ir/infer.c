@@ -97,6 +97,21 @@ infer_float_of(uint8_t dtype)
     return dtype_table[dtype].bits >= 32 ? DT_f64 : DT_f32;
 }
 
+void
+infer_to_float(struct inference *f, uint32_t n)
+{
+    f->dtype = infer_float_of(infer_promoted(f, 0, n));
+    for (uint32_t i = 0; i < n; i++)
+        infer_cast_in(f, i, f->dtype);
+}
+
+bool
+infer_is_index(const struct inference *f, uint32_t i)
+{
+    uint8_t d = infer_in_dtype(f, i);
+    return dtype_is_int(d) && d != DT_u64;
+}
+
 bool
 infer_axis(struct inference *f, int64_t *axis, const struct shape *s)
 {

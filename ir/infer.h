@@ -23,7 +23,7 @@ struct inference {
 bool infer_view(struct inference *f);
 bool infer_index(struct inference *f);
 bool infer_order(struct inference *f);
-bool infer_reduce(struct inference *f);  // reductions, scans and the composites over axes
+bool infer_reduce(struct inference *f);  // reductions, scans and composites
 // Checks the state, operand i, and takes the shape from the attributes where they begin with one.
 bool infer_random(struct inference *f, uint32_t i);
 bool infer_composite(struct inference *f); // the composites whose operands have other roles
@@ -51,6 +51,8 @@ int64_t infer_hint(const struct inference *f, sym dim);
 void infer_cast_in(struct inference *f, uint32_t i, uint8_t dtype);
 uint8_t infer_promoted(const struct inference *f, uint32_t first, uint32_t n);
 uint8_t infer_float_of(uint8_t dtype); // floats: themselves; <= 16-bit ints, bool: f32; else f64
+void infer_to_float(struct inference *f, uint32_t n); // the result and the first n operands
+bool infer_is_index(const struct inference *f, uint32_t i); // integers, but u64: positions have signs
 
 // -rank <= *axis < rank, made non-negative; else an error that names the operand's shape.
 bool infer_axis(struct inference *f, int64_t *axis, const struct shape *s);

@@ -1,14 +1,7 @@
-// infer_composite.c: dtypes and shapes of composites whose operands have roles of their own: norms by
-// channel, masked softmax, attention, rotary positions. Operands promote to one float dtype.
+// infer_composite.c: dtypes and shapes of composites whose operands have roles of their own: norms
+// by channel, masked softmax, attention, rotary positions, losses of classes. Operands promote to
+// one float dtype.
 #include "ir/infer.h"
-
-static void
-promote_to_float(struct inference *f, uint32_t n)
-{
-    f->dtype = infer_float_of(infer_promoted(f, 0, n));
-    for (uint32_t i = 0; i < n; i++)
-        infer_cast_in(f, i, f->dtype);
-}
 
 static bool
 is_bool(struct inference *f, uint32_t i)
@@ -25,7 +18,7 @@ masked_softmax(struct inference *f)
     if (!is_bool(f, 1) || !infer_broadcast(f, s, 2, "shapes", &f->shape) ||
         !infer_axis(f, &f->attr[0], &f->shape))
         return false;
-    promote_to_float(f, 1);
+    infer_to_float(f, 1);
     return true;
 }
 
@@ -49,11 +42,11 @@ check_channels(struct inference *f)
         uint32_t n;
         const char *name = op_operand_name(f->op, i, &n);
         if (s.rank != 1 || !infer_same_dim(f, f->shape.dim[1], s.dim[0], &f->shape.dim[1]))
-            return infer_error(f, "%.*s has shape %s; the channels of %s ask for [%s]", (int)n, name,
-                               infer_shape_text(f, &s), infer_shape_text(f, &f->shape),
+            return infer_error(f, "%.*s has shape %s; the channels of %s ask for [%s]", (int)n,
+                               name, infer_shape_text(f, &s), infer_shape_text(f, &f->shape),
                                infer_dim_text(f, f->shape.dim[1]));
     }
-    promote_to_float(f, f->nin);
+    infer_to_float(f, f->nin);
     return true;
 }
 
@@ -68,22 +61,24 @@ group_norm(struct inference *f)
                        (long long)groups, (long long)channels, infer_shape_text(f, &f->shape));
 }
 
+// x: numbers of N rows and C classes, targets: a class of each row. f16 and bf16 as f32: the mean of
+// many rows needs that.
 static bool
-nll_loss(struct inference *f)
+rows_and_targets(struct inference *f, const char *what)
 {
     struct shape x = infer_in_shape(f, 0), target = infer_in_shape(f, 1);
-    uint8_t index = infer_in_dtype(f, 1);
     sym rows;
     if (x.rank != 2 || target.rank != 1 || !infer_same_dim(f, x.dim[0], target.dim[0], &rows))
-        return infer_error(f, "log-probabilities %s and targets %s; they must be [N,C] and [N]",
+        return infer_error(f, "%s %s and targets %s; they must be [N,C] and [N]", what,
                            infer_shape_text(f, &x), infer_shape_text(f, &target));
-    if (!dtype_is_int(index) || index == DT_u64)
-        return infer_error(f, "the targets have dtype %s; cast them to i64", dtype_name(index));
+    if (!infer_is_index(f, 1))
+        return infer_error(f, "the targets have dtype %s; cast them to i64",
+                           dtype_name(infer_in_dtype(f, 1)));
     if (!infer_hint(f, x.dim[1]))
         return infer_error(f, "axis 1 of %s is empty: there are no classes",
                            infer_shape_text(f, &x));
-    promote_to_float(f, 1);
-    if (dtype_is_half(f->dtype)) // the mean of many rows needs f32
+    infer_to_float(f, 1);
+    if (dtype_is_half(f->dtype))
         infer_cast_in(f, 0, f->dtype = DT_f32);
     f->shape.rank = 0;
     return true;
@@ -116,8 +111,8 @@ attention(struct inference *f)
     sym depth, length;
     if (!infer_same_dim(f, s[0].dim[s[0].rank - 1], s[1].dim[s[1].rank - 1], &depth) ||
         !infer_same_dim(f, s[1].dim[s[1].rank - 2], s[2].dim[s[2].rank - 2], &length))
-        return infer_error(f, "q %s, k %s and v %s; they must be [...,T,D], [...,S,D] and [...,S,E]",
-                           infer_shape_text(f, &s[0]), infer_shape_text(f, &s[1]),
+        return infer_error(f, "q %s, k %s and v %s; they must be [...,T,D], [...,S,D] and "
+                              "[...,S,E]", infer_shape_text(f, &s[0]), infer_shape_text(f, &s[1]),
                            infer_shape_text(f, &s[2]));
     if (!infer_broadcast(f, batch, 3, "batch shapes", &f->shape) ||
         !check_scores(f, s[0].dim[s[0].rank - 2], depth, length, s[2].dim[s[2].rank - 1]))
@@ -133,7 +128,7 @@ attention(struct inference *f)
             return infer_error(f, "the mask %s is larger than the scores %s",
                                infer_shape_text(f, &both[0]), infer_shape_text(f, &scores));
     }
-    promote_to_float(f, 3);
+    infer_to_float(f, 3);
     return true;
 }
 
@@ -154,7 +149,7 @@ rope(struct inference *f)
             return infer_error(f, "cos %s and sin %s are larger than half of x, %s",
                                infer_shape_text(f, &all[1]), infer_shape_text(f, &all[2]),
                                infer_shape_text(f, &half));
-    promote_to_float(f, 3);
+    infer_to_float(f, 3);
     return true;
 }
 
@@ -169,7 +164,9 @@ infer_composite(struct inference *f)
     case OP_batch_norm:
         return check_channels(f) && check_eps(f, f->attr[0]);
     case OP_nll_loss:
-        return nll_loss(f);
+        return rows_and_targets(f, "log-probabilities");
+    case OP_cross_entropy:
+        return rows_and_targets(f, "logits");
     case OP_attention:
     case OP_masked_attention:
         return attention(f);

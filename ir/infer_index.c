@@ -5,10 +5,8 @@
 static bool
 check_index(struct inference *f, uint32_t i)
 {
-    uint8_t d = infer_in_dtype(f, i);
-    if (!dtype_is_int(d) || d == DT_u64)
-        return infer_error(f, "the index has dtype %s; cast it to i64", dtype_name(d));
-    return true;
+    return infer_is_index(f, i) || infer_error(f, "the index has dtype %s; cast it to i64",
+                                               dtype_name(infer_in_dtype(f, i)));
 }
 
 // Operand i gives a window's start: one integer for each axis of x.
@@ -16,9 +14,9 @@ static bool
 check_start(struct inference *f, uint32_t i, const struct shape *x)
 {
     struct shape s = infer_in_shape(f, i);
-    uint8_t d = infer_in_dtype(f, i);
-    if (!dtype_is_int(d) || d == DT_u64)
-        return infer_error(f, "the start has dtype %s; cast it to i64", dtype_name(d));
+    if (!infer_is_index(f, i))
+        return infer_error(f, "the start has dtype %s; cast it to i64",
+                           dtype_name(infer_in_dtype(f, i)));
     if (s.rank != 1 || infer_hint(f, s.dim[0]) != x->rank)
         return infer_error(f, "the start has shape %s; %s asks for [%u], an integer for each axis",
                            infer_shape_text(f, &s), infer_shape_text(f, x), x->rank);

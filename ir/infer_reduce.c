@@ -1,6 +1,6 @@
-// infer_reduce.c: dtypes and shapes of reductions, scans, of composites that work along axes, and of the
-// contraction. An empty list of axes reduces nothing (NumPy's axis=()): such a reduction is a cast,
-// and is built as one. A softmax over no elements is its operand.
+// infer_reduce.c: dtypes and shapes of reductions, scans, of composites that work along axes, and
+// of the contraction. An empty list of axes reduces nothing (NumPy's axis=()): such a reduction is
+// a cast, and is built as one. A softmax over no elements is its operand.
 #include "ir/infer.h"
 
 #include <string.h>
@@ -91,21 +91,13 @@ scan(struct inference *f)
     return infer_axis(f, &f->attr[0], &f->shape);
 }
 
-static void
-cast_to_float(struct inference *f, uint32_t n)
-{
-    f->dtype = infer_float_of(infer_promoted(f, 0, n));
-    for (uint32_t i = 0; i < n; i++)
-        infer_cast_in(f, i, f->dtype);
-}
-
 static bool
 softmax(struct inference *f)
 {
     f->shape = infer_in_shape(f, 0);
     if (!infer_axis(f, &f->attr[0], &f->shape))
         return false;
-    cast_to_float(f, 1);
+    infer_to_float(f, 1);
     if (!infer_hint(f, f->shape.dim[f->attr[0]]))
         f->instead = f->in[0];
     return true;
@@ -129,27 +121,7 @@ norm(struct inference *f)
     memcpy(&eps, &f->attr[0], sizeof eps);
     if (!(eps >= 0))
         return infer_error(f, "eps is %g; it must not be negative", eps);
-    cast_to_float(f, f->nin);
-    return true;
-}
-
-static bool
-cross_entropy(struct inference *f)
-{
-    struct shape x = infer_in_shape(f, 0), target = infer_in_shape(f, 1);
-    uint8_t index = infer_in_dtype(f, 1);
-    sym rows;
-    if (x.rank != 2 || target.rank != 1 || !infer_same_dim(f, x.dim[0], target.dim[0], &rows))
-        return infer_error(f, "logits %s and targets %s; they must be [N,C] and [N]",
-                           infer_shape_text(f, &x), infer_shape_text(f, &target));
-    if (!dtype_is_int(index) || index == DT_u64)
-        return infer_error(f, "the targets have dtype %s; cast them to i64", dtype_name(index));
-    if (!refuse_empty(f, &(int64_t){1}, 1))
-        return false;
-    cast_to_float(f, 1);
-    if (dtype_table[f->dtype].bits < 32) // the mean of many rows needs f32
-        infer_cast_in(f, 0, f->dtype = DT_f32);
-    f->shape.rank = 0;
+    infer_to_float(f, f->nin);
     return true;
 }
 
@@ -169,7 +141,7 @@ infer_reduce(struct inference *f)
         if (!reduced_shape(f) ||
             (f->op == OP_logsumexp && !refuse_empty(f, &f->attr[1], f->attr[0])))
             return false;
-        cast_to_float(f, 1);
+        infer_to_float(f, 1);
         if (f->op == OP_mean && !f->attr[0])
             f->instead = f->in[0];
         return true;
@@ -179,8 +151,6 @@ infer_reduce(struct inference *f)
     case OP_layer_norm:
     case OP_rms_norm:
         return norm(f);
-    case OP_cross_entropy:
-        return cross_entropy(f);
     case OP_uniform:
     case OP_normal:
     case OP_bernoulli:

@@ -312,7 +312,17 @@ cross_entropy(const struct interp_node *x)
 void
 interp_axes(const struct interp_node *x)
 {
+    if (op_is(x->n->op, OPK_REDUCE))
+        return reduce(x);
+    if (op_is(x->n->op, OPK_SCAN))
+        return scan(x);
     switch (x->n->op) {
+    case OP_mean:
+    case OP_var:
+    case OP_std:
+    case OP_norm:
+    case OP_logsumexp:
+        return reduce(x);
     case OP_softmax:
     case OP_log_softmax:
         return map_lines(x, x->attr[0]);
@@ -321,27 +331,14 @@ interp_axes(const struct interp_node *x)
         return map_lines(x, x->in[0]->rank - 1);
     case OP_cross_entropy:
         return cross_entropy(x);
-    case OP_cumsum:
-    case OP_cumprod:
-    case OP_cummax:
-    case OP_cummin:
-        return scan(x);
     case OP_uniform:
     case OP_normal:
     case OP_bernoulli:
     case OP_randint:
     case OP_dropout:
         return interp_random(x);
-    case OP_masked_softmax:
-    case OP_group_norm:
-    case OP_batch_norm:
-    case OP_nll_loss:
-    case OP_attention:
-    case OP_masked_attention:
-    case OP_rope:
-        return interp_composite(x);
     default:
-        return reduce(x);
+        return interp_composite(x);
     }
 }
 

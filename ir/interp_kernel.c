@@ -88,16 +88,6 @@ is_nan(uint8_t dtype, uint64_t bits)
     return dtype_is_float(dtype) && isnan(scalar_to_double(dtype, bits));
 }
 
-static bool
-less(uint8_t dtype, uint64_t x, uint64_t y)
-{
-    if (dtype_is_float(dtype))
-        return scalar_to_double(dtype, x) < scalar_to_double(dtype, y);
-    if (dtype_table[dtype].kind == DTK_SINT)
-        return scalar_to_int(dtype, x) < scalar_to_int(dtype, y);
-    return x < y;
-}
-
 // The first NaN, else the first extreme.
 static struct partial
 join_first(const struct acc *a, struct partial x, struct partial y)
@@ -107,9 +97,9 @@ join_first(const struct acc *a, struct partial x, struct partial y)
     if (nx || ny)
         return nx && ny ? first : nx ? x : y;
     bool largest = op_table[a->op].ident == ID_LOWEST;
-    if (less(a->dtype, x.value, y.value))
+    if (order_less(a->dtype, x.value, y.value))
         return largest ? y : x;
-    if (less(a->dtype, y.value, x.value))
+    if (order_less(a->dtype, y.value, x.value))
         return largest ? x : y;
     return first;
 }

@@ -15,9 +15,8 @@ order_of(uint16_t op, const int64_t *attr)
     return (struct order){.axis = attr[0], .k = -1, .descending = attr[1]};
 }
 
-// x before y, in ascending order.
-static bool
-is_less(uint8_t dtype, uint64_t x, uint64_t y)
+bool
+order_less(uint8_t dtype, uint64_t x, uint64_t y)
 {
     if (dtype_is_float(dtype)) {
         double a = scalar_to_double(dtype, x), b = scalar_to_double(dtype, y);
@@ -39,8 +38,8 @@ order_items(struct order_item *item, int64_t n, uint8_t dtype, bool descending)
             for (int64_t k = at; k < end; k++) {
                 bool second = i == mid;
                 if (i < mid && j < end)
-                    second = descending ? is_less(dtype, from[i].bits, from[j].bits)
-                                        : is_less(dtype, from[j].bits, from[i].bits);
+                    second = descending ? order_less(dtype, from[i].bits, from[j].bits)
+                                        : order_less(dtype, from[j].bits, from[i].bits);
                 to[k] = second ? from[j++] : from[i++];
             }
         }

@@ -21,6 +21,7 @@ struct order_item {
     uint64_t bits; // a scalar of the dtype
     int64_t position;
 };
+bool order_less(uint8_t dtype, uint64_t x, uint64_t y); // x before y, ascending
 // Puts items in order by plain merging; equal ones keep their order.
 void order_items(struct order_item *item, int64_t n, uint8_t dtype, bool descending);
 

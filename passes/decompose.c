@@ -327,20 +327,31 @@ rms_norm(struct pass *p, ref x, ref weight, const int64_t *attr)
     return pass_op2(p, OP_mul, y, weight);
 }
 
+ref
+decompose_picked(struct pass *p, ref x, ref target)
+{
+    int64_t classes = 1;
+    struct shape column = {.rank = 2, .dim = {shape_of(p, x)->dim[0], sym_num(1)}};
+    ref in[] = {x, pass_cast(p, pass_reshape(p, target, &column), DT_i64)};
+    return pass_op(p, OP_take_along, in, 2, &classes, 1);
+}
+
+ref
+decompose_mean_of_rows(struct pass *p, ref x)
+{
+    int64_t rows = 0;
+    struct shape scalar = {0};
+    return pass_reshape(p, mean_kept(p, x, &rows, 1), &scalar);
+}
+
 static ref
 cross_entropy(struct pass *p, ref x, ref target)
 {
-    int64_t rows = 0, classes = 1;
-    struct shape column = {.rank = 2, .dim = {shape_of(p, x)->dim[0], sym_num(1)}};
-    ref t = pass_cast(p, pass_reshape(p, target, &column), DT_i64);
-    ref in[] = {x, t};
-    ref picked = pass_op(p, OP_take_along, in, 2, &classes, 1);
-    ref m, s;
+    int64_t classes = 1;
+    ref m, s, picked = decompose_picked(p, x, target);
     shifted_exp(p, x, &classes, 1, &m, &s);
     ref loss = pass_op2(p, OP_sub, pass_op2(p, OP_add, m, pass_op1(p, OP_log, s)), picked);
-    ref mean = mean_kept(p, loss, &rows, 1);
-    struct shape scalar = {0};
-    return pass_reshape(p, mean, &scalar);
+    return decompose_mean_of_rows(p, loss);
 }
 
 // A row with its expansion as text, or the mean of one over all axes.

@@ -1,6 +1,6 @@
-// decompose_composite.c: composites whose operands have roles of their own. A group norm is a norm of
-// rows once its groups are axes; attention is two contractions and the softmax between them, in three
-// kernels; rotary positions are one pass over x.
+// decompose_composite.c: composites whose operands have roles of their own. A group norm is a norm
+// of rows once its groups are axes; attention is two contractions and the softmax between them, in
+// three kernels; rotary positions are one pass over x.
 #include "passes/decompose.h"
 
 #include "ir/base/check.h"
@@ -85,18 +85,6 @@ batch_norm(struct pass *p, const ref *in, const int64_t *attr)
     return pass_op2(p, OP_add, y, by_channel(p, in[4], rank));
 }
 
-static ref
-nll_loss(struct pass *p, ref x, ref target)
-{
-    int64_t rows = 0, classes = 1;
-    struct shape column = {.rank = 2, .dim = {shape_of(p, x)->dim[0], sym_num(1)}}, scalar = {0};
-    ref in[] = {x, pass_cast(p, pass_reshape(p, target, &column), DT_i64)};
-    ref picked = pass_op1(p, OP_neg, pass_op(p, OP_take_along, in, 2, &classes, 1));
-    ref sum = decompose_reduce(p, OP_sum, picked, &rows, 1);
-    ref n = pass_number(p, dtype_of(p, x), (double)dim_of(p->dst, &column, 0));
-    return pass_reshape(p, pass_op2(p, OP_div, sum, n), &scalar);
-}
-
 // iota over the last two axes of s, along one of them.
 static ref
 position(struct pass *p, const struct shape *s, int64_t axis)
@@ -167,7 +155,7 @@ decompose_composite(struct pass *p, ref r, const ref *in, const int64_t *attr)
     case OP_batch_norm:
         return batch_norm(p, in, attr);
     case OP_nll_loss:
-        return nll_loss(p, in[0], in[1]);
+        return decompose_mean_of_rows(p, pass_op1(p, OP_neg, decompose_picked(p, in[0], in[1])));
     case OP_attention:
     case OP_masked_attention:
         return attention(p, r, in, attr);

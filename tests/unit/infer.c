@@ -313,8 +313,8 @@ Test(infer, contractions_and_composites)
     EXPECT("f32[]", OP_cross_entropy, REFS(x, t), NONE);
     EXPECT("cross_entropy: logits [2,3] and targets [3]; they must be [N,C] and [N]",
            OP_cross_entropy, REFS(x, v), NONE);
-    EXPECT("cross_entropy: axis 1 of [5,0] is empty and so has no maximum; give it at least one "
-           "element", OP_cross_entropy, REFS(e, input(g, DT_i64, 1, 5)), NONE);
+    EXPECT("cross_entropy: axis 1 of [5,0] is empty: there are no classes", OP_cross_entropy,
+           REFS(e, input(g, DT_i64, 1, 5)), NONE);
 }
 
 Test(infer, composites_whose_operands_have_roles)
