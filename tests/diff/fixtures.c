@@ -95,21 +95,21 @@ run_file(const char *name, uint32_t at_least)
 
 Test(fixtures, elementwise)
 {
-    run_file("elementwise.txt", 400);
+    run_file("elementwise.txt", 447);
 }
 Test(fixtures, casts)
 {
-    run_file("casts.txt", 200);
+    run_file("casts.txt", 207);
 }
 Test(fixtures, math)
 {
-    run_file("math.txt", 70);
+    run_file("math.txt", 190);
 }
 Test(fixtures, reductions)
 {
-    run_file("reductions.txt", 700);
+    run_file("reductions.txt", 781);
 }
 Test(fixtures, moves) // scans, views, indexing, products
 {
-    run_file("moves.txt", 300);
+    run_file("moves.txt", 326);
 }
