@@ -53,13 +53,19 @@ lines_end(struct lines *l)
     xfree(l->x);
 }
 
+// What each addition loses is added up apart: where large elements cancel, small ones are all that
+// the result is made of, whatever their order (Neumaier, "Rundungsfehleranalyse einiger Verfahren
+// zur Summation endlicher Summen", 1974).
 static double
 sum(const double *x, int64_t n)
 {
-    long double s = n ? -0.0L : 0.0L;
-    for (int64_t i = 0; i < n; i++)
-        s += x[i];
-    return (double)s;
+    long double s = n ? -0.0L : 0.0L, lost = 0;
+    for (int64_t i = 0; i < n; i++) {
+        long double e = x[i], t = s + e;
+        lost += fabsl(s) >= fabsl(e) ? s - t + e : e - t + s;
+        s = t;
+    }
+    return (double)(isfinite(s) && lost != 0 ? s + lost : s);
 }
 
 static double

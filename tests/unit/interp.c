@@ -184,6 +184,22 @@ Test(interp, roundings_happen_at_every_node)
     EXPECT(build(OP_sub, REFS(xx, square), NONE), 0, 0, 0);
 }
 
+// Large elements that cancel leave the small ones whole, whatever their order.
+Test(interp, sums_keep_what_does_not_cancel)
+{
+    static const double right[] = {4.125, 4.125, 4.125, 4.125, 4.125, 4.125};
+    ref x = input(DT_f64, DIMS(6, 3), VALUES(4.125, 0x1p300, -0x1p300, 4.125, -0x1p63, 0x1p63,
+                                             0x1p80, 4.125, -0x1p80, -0x1p63, 4.125, 0x1p63,
+                                             0x1p64, -0x1p64, 4.125, -0x1p1000, 0x1p1000, 4.125));
+    expect_near(__LINE__, build(OP_sum, REFS(x), ATTR(1, 1, 0)), 6, right, 0);
+    static const double thirds[] = {1.375, 1.375, 1.375, 1.375, 1.375, 1.375};
+    expect_near(__LINE__, build(OP_mean, REFS(x), ATTR(1, 1, 0)), 6, thirds, 0);
+    double inf = (double)INFINITY;
+    ref y = input(DT_f64, DIMS(3, 2), VALUES(inf, 1, -inf, inf, -0.0, -0.0));
+    static const double special[] = {(double)INFINITY, (double)NAN, -0.0};
+    expect_near(__LINE__, build(OP_sum, REFS(y), ATTR(1, 1, 0)), 3, special, 0);
+}
+
 Test(interp, views)
 {
     ref x = input(DT_i32, DIMS(2, 3), NULL), v = input(DT_f32, DIMS(4), NULL);
