@@ -46,6 +46,34 @@ ask_ahead(struct emitter *e, uint32_t axis, const struct access *x, const char *
     }
 }
 
+// The largest part of a mask, itself or of those that it is the conjunction of, that is the same for
+// all of a row but not for all rows; 0: none.
+static uint32_t
+row_part(const struct emitter *e, uint32_t mask, uint32_t last)
+{
+    const struct inst *in = &e->kernel.inst.at[mask];
+    if (!(e->depends[mask] >> last & 1))
+        return e->depends[mask] ? mask : 0;
+    if (in->op != OP_and)
+        return 0;
+    uint32_t part = row_part(e, in->a, last);
+    return part ? part : row_part(e, in->b, last);
+}
+
+static const char reads_none[] = "zeroinitializer", reads_all[] = "splat (i1 true)";
+
+// Whether a load is known to read nothing in this row (emit_row_version).
+static bool
+is_idle(const struct emitter *e, const struct emit_scope *s, const struct inst *load,
+        uint32_t last)
+{
+    uint32_t part = load->b ? row_part(e, load->b, last) : 0;
+    for (; s && part; s = s->up)
+        if (s->value[part])
+            return s->value[part] == reads_none;
+    return false;
+}
+
 // Streaming stores hold the few buffers between the first two levels, which loads that find their
 // lines in the second level need too: a second request, a quarter as far, brings them to the first.
 static void
@@ -57,7 +85,8 @@ ask_ahead_of_group(struct emitter *e, struct emit_scope *s, uint32_t axis, uint3
     bool stream = flags & EMIT_NONTEMPORAL;
     for (uint32_t i = 1; i < k->inst.n; i++) {
         const struct inst *in = &k->inst.at[i];
-        if (in->op != OP_load || (in->a && k->inst.at[in->a].level != LEVEL_ONCE))
+        if (in->op != OP_load || (in->a && k->inst.at[in->a].level != LEVEL_ONCE) ||
+            is_idle(e, s, in, axis))
             continue;
         const char *at = emit_load_address(e, s, i);
         ask_ahead(e, axis, &k->access.at[in->aux], at, unroll, ahead, TO_L2);
@@ -515,6 +544,46 @@ ask_for_picked_rows(struct emitter *e, struct emit_scope *unit, const char *at, 
     }
 }
 
+// What tells rows apart in which a load reads nothing (those beside a window or a part that others
+// are joined to): 0 where there is none, rows are short, or a second copy of the body is long.
+static uint32_t
+empty_rows_mask(const struct emitter *e, uint32_t last)
+{
+    enum { LONG_ROW = 64, MOST = 24 };
+    const struct kernel *k = &e->kernel;
+    uint32_t varying = 0, part = 0;
+    for (uint32_t i = 1; i < k->inst.n; i++) {
+        const struct inst *in = &k->inst.at[i];
+        varying += e->depends[i] >> last & 1;
+        if (in->op == OP_load && in->b && !part)
+            part = row_part(e, in->b, last);
+    }
+    return k->axis[last].extent >= LONG_ROW && varying <= MOST ? part : 0;
+}
+
+// A row whose loads under `mask` read something, or one where they don't: as if mask were a literal.
+static void
+emit_row_version(struct emitter *e, struct emit_scope *row, uint32_t mask, bool value,
+                 const char *from, const char *to)
+{
+    struct emit_scope known = emit_scope(e, row, 1);
+    emit_set(&known, mask, value ? reads_all : reads_none);
+    emit_row_range(e, &known, e->kernel.naxis - 1u, from, to);
+}
+
+static void
+emit_row_versions(struct emitter *e, struct emit_scope *row, uint32_t mask, const char *from,
+                  const char *to)
+{
+    const char *reads = emit_op(e, "extractelement <1 x i1> %s, i64 0", emit_value(e, row, mask));
+    const char *end = emit_if(e, reads);
+    emit_row_version(e, row, mask, true, from, to);
+    emit_endif(e, end);
+    end = emit_if(e, emit_op(e, "xor i1 %s, true", reads));
+    emit_row_version(e, row, mask, false, from, to);
+    emit_endif(e, end);
+}
+
 static void
 emit_rows_kernel(struct emitter *e)
 {
@@ -550,8 +619,11 @@ emit_rows_kernel(struct emitter *e)
     if (e->sched->prefetch && !brief)
         ask_for_picked_rows(e, &unit, l.index, row_to, from, to);
     emit_hoist(e, &row, NULL, UINT32_MAX);
+    uint32_t parted = empty_rows_mask(e, last);
     if (brief)
         emit_group(e, &row, last, "0", 1, mask, 0);
+    else if (parted)
+        emit_row_versions(e, &row, parted, from, to);
     else
         emit_row_range(e, &row, last, from, to);
     emit_loop_close(e, &l, NULL);
