@@ -14,8 +14,9 @@ struct tensor {
 int64_t tensor_count(const struct tensor *t);
 
 // Runs a graph: every node computed in double (or 64-bit integers), then rounded to its dtype;
-// inexact functions through libm, those of f64 in long double; sums in long double. in[i] for graph input i; out[i] dense tensors
-// allocated here (free their data with xfree). False: d has words (an index out of range, say).
+// inexact functions through libm, those of f64 in long double; sums in long double. in[i] for graph
+// input i; out[i] dense tensors allocated here (free their data with xfree). False: d has words (an
+// index out of range, say).
 bool interp_graph(const struct graph *g, const struct tensor *in, struct tensor *out,
                   struct diag *d);
 

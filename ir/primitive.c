@@ -1,8 +1,8 @@
 // primitive.c: one instruction on scalars, bit for bit what generated code computes.
 //
 // The meaning of a row is its F or I expression in ops.def. Exact rows compute in their dtype (f16
-// and bf16 in f32): every step rounds as the generated instruction does. Inexact rows compute in the
-// next wider type, f64 in long double and the others in double, and round once: what the graph
+// and bf16 in f32): every step rounds as the generated instruction does. Inexact rows compute in
+// the next wider type, f64 in long double and the others in double, and round once: what the graph
 // interpreter calls right; generated code has them expanded (expand.h). libm's double functions are
 // no reference for f64: tanh is off by two units in the last place, log10 by as much. Its long
 // double ones are off by 5 at most (glibc's manual, "Known Maximum Errors"), of a place that is

@@ -19,7 +19,8 @@ double bound_least(uint8_t dtype);
 
 double *bound_errors(const struct tensor *t); // as many as t has elements, all 0; xfree
 
-// The errors of an elementwise op's result, whose values are there. rounded: its readers have it so.
+// The errors of an elementwise op's result, whose values are there. rounded: its readers have it
+// so.
 void bound_elementwise(struct bounding *b, const struct node *n, bool rounded,
                        struct bounded *out);
 

@@ -1,6 +1,6 @@
 // math_mpfr.c: the math functions, against MPFR with 160 bits: as compiled within the bounds that
-// ops.def states, in the graph interpreter within the 0.51 that tests/support/bound_element.c counts
-// on: special values, every power of two, the neighbours of places where the functions
+// ops.def states, in the graph interpreter within the 0.51 that tests/support/bound_element.c
+// counts on: special values, every power of two, the neighbours of places where the functions
 // or their expansions change, the multiples of pi / 2 with the hardest ones among them, and random
 // arguments. atan2 and pow take all pairs of a grid of magnitudes and signs, and random ones.
 //
