@@ -348,7 +348,7 @@ report(const struct ways *w, const struct result r[WAYS])
         }
         printf("  %7.3f %7.3f  %5.2f", r[k].least, r[k].median, r[k].error);
         bool equal = r[k].error <= 1.5 * r[0].error || r[k].error < 1;
-        if (k && (!any || r[k].median < any))
+        if (k && (any == 0 || r[k].median < any))
             any = r[k].median;
         if (k && equal && (best == 0 || r[k].median < best))
             best = r[k].median;

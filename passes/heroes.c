@@ -49,7 +49,7 @@ is_inline(uint16_t op)
     return op_is(op, OPK_ELEM) || op_is(op, OPK_VIEW) || op_is(op, OPK_INDEX);
 }
 
-static enum hero_kind
+static uint8_t
 hero_kind(uint16_t op)
 {
     return op == OP_matmul          ? HERO_CONTRACT

@@ -85,7 +85,7 @@ check(uint16_t op, const char *name)
 {
     FILE *f = open_table(name);
     if (!f)
-        cr_skip("NumPy's umath-validation-set-%s.csv is not here", name);
+        cr_skip_test("NumPy's umath-validation-set-%s.csv is not here", name);
     uint32_t all = 0;
     for (uint8_t i = 0; i < 2; i++) {
         struct rows *r = calloc(1, sizeof *r);

@@ -259,7 +259,8 @@ Test(pipeline, shapes_at_the_limit_are_refused_or_planned)
         for (int m = 0; m <= 48; m += 4)
             for (int n = 0; n <= 48; n += 4) {
                 char source[256], graph[300];
-                snprintf(source, sizeof source, form[f], 1ll << m, 1ll << (f == 5 || f == 6 ? m : n));
+                long long other = 1ll << (f == 5 || f == 6 ? m : n);
+                snprintf(source, sizeof source, form[f], 1ll << m, other);
                 snprintf(graph, sizeof graph, "graph @g(%s }\n", source);
                 accepted += refused_or_planned(graph);
                 in_all++;
