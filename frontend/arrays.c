@@ -8,18 +8,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-
-// made, after what it was made of: that has done its duty.
-static fc_tensor
-made_of(fc_tensor part, fc_tensor made)
-{
-    if (fc_valid(part))
-        fc_release(part);
-    return made;
-}
 
 static fc_tensor
 made_of_two(fc_tensor a, fc_tensor b, fc_tensor made)
@@ -28,22 +17,6 @@ made_of_two(fc_tensor a, fc_tensor b, fc_tensor made)
 }
 
 // ---- mistakes
-
-static fc_tensor refused(fc_context *ctx, const char *file, int line, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
-static fc_tensor
-refused(fc_context *ctx, const char *file, int line, const char *fmt, ...)
-{
-    char words[400];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(words, sizeof words, fmt, ap);
-    va_end(ap);
-    context_lock(ctx);
-    context_fail(ctx, file, line, FC_INVALID, "%s", words);
-    context_unlock(ctx);
-    return invalid_handle(ctx);
-}
 
 // Whether x is a tensor; its context, if there is one, hears of it if not.
 static bool
@@ -236,7 +209,7 @@ fc_stack_at(const char *file, int line, const fc_tensor *x, int count, int axis)
     fc_tensor made = fc_concat_at(file, line, part, count, axis);
     for (int i = 0; i < count; i++)
         made_of(part[i], made);
-    free(part);
+    xfree(part);
     return made;
 }
 
@@ -278,7 +251,7 @@ fc_split_at(const char *file, int line, fc_tensor x, const int64_t *sizes, int n
     for (int i = 0; out && i < n; i++)
         out[i] = (fc_tensor){0};
     if (!is_tensor(file, line, "split", x))
-        return FC_HANDLE;
+        return ctx ? fc_error_code(ctx) : FC_HANDLE; // the cause may be an earlier mistake
     if (!out || n < 1) {
         refused(ctx, file, line, "split: %s into %d parts%s; one at least, and a place for each",
                 type_words(x).text, n, out ? "" : " at NULL");

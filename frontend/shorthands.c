@@ -2,6 +2,23 @@
 // exist is refused here, under the name that was called; other mistakes by the op.
 #include "frontend/shorthands.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+
+fc_tensor
+refused(fc_context *ctx, const char *file, int line, const char *fmt, ...)
+{
+    char words[400];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(words, sizeof words, fmt, ap);
+    va_end(ap);
+    context_lock(ctx);
+    context_fail(ctx, file, line, FC_INVALID, "%s", words);
+    context_unlock(ctx);
+    return invalid_handle(ctx);
+}
+
 bool
 has_axis(const char *file, int line, const char *name, fc_tensor x, int axis, int n)
 {
@@ -9,15 +26,12 @@ has_axis(const char *file, int line, const char *name, fc_tensor x, int axis, in
     int rank = fc_rank(x), at = from_front(axis, n);
     if (rank < 0 || (at >= 0 && at < n))
         return true;
-    context_lock(ctx);
     if (n)
-        context_fail(ctx, file, line, FC_INVALID,
-                     "%s: axis %d is out of range for a tensor of rank %d; use %d to %d", name, axis,
-                     rank, -n, n - 1);
+        refused(ctx, file, line,
+                "%s: axis %d is out of range for a tensor of rank %d; use %d to %d", name, axis,
+                rank, -n, n - 1);
     else
-        context_fail(ctx, file, line, FC_INVALID, "%s: axis %d of a scalar; a scalar has no axes",
-                     name, axis);
-    context_unlock(ctx);
+        refused(ctx, file, line, "%s: axis %d of a scalar; a scalar has no axes", name, axis);
     return false;
 }
 
@@ -62,15 +76,10 @@ fc_squeeze_at(const char *file, int line, fc_tensor x, int axis)
     if (!has_axis(file, line, "squeeze", x, axis, rank))
         return (fc_tensor){0};
     int64_t size = fc_dim_value(fc_shape(x, axis));
-    if (rank > 0 && size != 1) {
-        fc_context *ctx = context_of(x);
-        context_lock(ctx);
-        context_fail(ctx, file, line, FC_INVALID,
-                     "squeeze: axis %d has size %lld; only an axis of size 1 can go", axis,
-                     (long long)size);
-        context_unlock(ctx);
-        return (fc_tensor){0};
-    }
+    if (rank > 0 && size != 1)
+        return refused(context_of(x), file, line,
+                       "squeeze: axis %d has size %lld; only an axis of size 1 can go", axis,
+                       (long long)size);
     fc_dim shape[MAX_RANK];
     for (int i = 0; i < rank; i++)
         if (i != at)

@@ -76,6 +76,6 @@ bool bench_compile_cold(const struct graph *g, const char *workload, uint32_t th
 // Fills in the rest of the rows of g's kernels.
 bool bench_compile_warm(const struct graph *g, uint32_t threads, struct compile_row *row,
                         struct diag *d);
-void bench_compile_table(compile_rows *rows, struct str *out); // reorders them
+void bench_compile_table(const compile_rows *rows, struct str *out); // reorders them
 
 #endif

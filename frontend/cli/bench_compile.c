@@ -14,8 +14,10 @@
 #include "runtime/orc.h"
 #include "runtime/target.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -84,8 +86,9 @@ compile_from_nothing(const struct graph *g, uint32_t threads, uint32_t kernel, s
     f->start = lap(&clock);
     struct plan *p = plan_build(g, &t, NULL, &d);
     f->kernels = p ? p->launch.n : 0;
-    return p && (kernel >= f->kernels ||
-                 compile_one(jit, &p->launch.at[kernel], &t, first_level(&t), f, &d));
+    return jit && p &&
+           (kernel >= f->kernels ||
+            compile_one(jit, &p->launch.at[kernel], &t, first_level(&t), f, &d));
 }
 
 // In a child: what LLVM did for one kernel is unknown to the next.
@@ -183,31 +186,31 @@ bench_compile_warm(const struct graph *g, uint32_t threads, struct compile_row *
 // ---- the table
 
 static int
-by_cold(const void *x, const void *y)
+ascending(const void *x, const void *y)
 {
-    double a = ((const struct compile_row *)x)->cold_ms,
-           b = ((const struct compile_row *)y)->cold_ms;
+    double a = *(const double *)x, b = *(const double *)y;
     return a < b ? -1 : a > b;
 }
 
-static int
-by_warm(const void *x, const void *y)
-{
-    double a = ((const struct compile_row *)x)->warm_ms,
-           b = ((const struct compile_row *)y)->warm_ms;
-    return a < b ? -1 : a > b;
-}
+struct spread {
+    double median, most;
+};
 
-static int
-by_optimised(const void *x, const void *y)
+// Of a figure of all rows, which lies `offset` bytes from a row's beginning.
+static struct spread
+spread_of(const compile_rows *rows, size_t offset)
 {
-    double a = ((const struct compile_row *)x)->optimised_ms,
-           b = ((const struct compile_row *)y)->optimised_ms;
-    return a < b ? -1 : a > b;
+    double *x = xmalloc(rows->n * sizeof *x);
+    for (uint32_t i = 0; i < rows->n; i++)
+        memcpy(&x[i], (const char *)&rows->at[i] + offset, sizeof x[i]);
+    qsort(x, rows->n, sizeof *x, ascending);
+    struct spread s = {x[rows->n / 2], x[rows->n - 1]};
+    xfree(x);
+    return s;
 }
 
 void
-bench_compile_table(compile_rows *rows, struct str *out)
+bench_compile_table(const compile_rows *rows, struct str *out)
 {
     if (!rows->n)
         return;
@@ -221,18 +224,15 @@ bench_compile_table(compile_rows *rows, struct str *out)
                    r->object_ms, r->load_ms, r->warm_ms, r->least_ms, r->cold_ms,
                    r->optimised_ms);
     }
-    uint32_t n = rows->n;
-    double start = rows->at[n / 2].start_ms;
-    qsort(rows->at, n, sizeof *rows->at, by_cold);
-    double cold = rows->at[n / 2].cold_ms, coldest = rows->at[n - 1].cold_ms;
-    qsort(rows->at, n, sizeof *rows->at, by_optimised);
-    double optimised = rows->at[n / 2].optimised_ms, longest = rows->at[n - 1].optimised_ms;
-    qsort(rows->at, n, sizeof *rows->at, by_warm);
+    struct spread start = spread_of(rows, offsetof(struct compile_row, start_ms));
+    struct spread warm = spread_of(rows, offsetof(struct compile_row, warm_ms));
+    struct spread cold = spread_of(rows, offsetof(struct compile_row, cold_ms));
+    struct spread optimised = spread_of(rows, offsetof(struct compile_row, optimised_ms));
     char text[64];
     str_printf(out,
                "%s: warm median %.2f ms, most %.2f; cold median %.2f ms, most %.2f, after "
                "LLVM's start of %.1f\n"
                "optimised, in the background: median %.2f ms, most %.2f\n",
-               plural(n, "kernel", "kernels", text), rows->at[n / 2].warm_ms,
-               rows->at[n - 1].warm_ms, cold, coldest, start, optimised, longest);
+               plural(rows->n, "kernel", "kernels", text), warm.median, warm.most, cold.median,
+               cold.most, start.median, optimised.median, optimised.most);
 }

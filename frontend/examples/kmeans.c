@@ -26,7 +26,7 @@ main(int argc, char **argv)
 {
     fc_context *ctx = example_begin(argc, argv);
     fc_tensor points = make_points(ctx);
-    fc_tensor centres = fc_slice_axis(points, 0, 0, K, 1); // the first points: [K, 2]
+    fc_tensor centres = fc_slice_axis(points, 0, 0, K, 1), next; // the first points: [K, 2]
 
     for (int step = 1; step <= STEPS; step++) {
         fc_scope_begin(ctx);
@@ -37,13 +37,15 @@ main(int argc, char **argv)
         fc_tensor one_hot = fc_one_hot(nearest, K, FC_F64); // [N, K]
         fc_tensor counts = fc_sum(one_hot, FC_LIST(0), false);
         fc_tensor sums = fc_matmul(fc_transpose(one_hot, 0, 1), points);
-        centres = fc_keep(fc_div(sums, fc_unsqueeze(counts, 1)));
-        check(ctx, fc_eval(ctx, (fc_tensor[]){centres, inertia}, 2));
+        next = fc_keep(fc_div(sums, fc_unsqueeze(counts, 1)));
+        check(ctx, fc_eval(ctx, (fc_tensor[]){next, inertia}, 2));
         double value;
         check(ctx, fc_item(inertia, &value));
         if (step % 3 == 0)
             printf("step %2d  inertia %10.4f\n", step, value);
         fc_scope_end(ctx);
+        fc_release(centres);
+        centres = next;
     }
     double c[K][2];
     check(ctx, fc_read(centres, c, sizeof c));

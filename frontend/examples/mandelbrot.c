@@ -5,20 +5,12 @@
 
 enum { ROWS = 24, COLUMNS = 72, ITERATIONS = 60 };
 
-// count numbers from low to high, as f64.
-static fc_tensor
-linspace(fc_context *ctx, double low, double high, int count)
-{
-    fc_tensor i = fc_cast(fc_iota(ctx, FC_SHAPE(count), 0), FC_F64);
-    return fc_add_scalar(fc_mul_scalar(i, (high - low) / (count - 1)), low);
-}
-
 int
 main(int argc, char **argv)
 {
     fc_context *ctx = example_begin(argc, argv);
-    fc_tensor cr = linspace(ctx, -2.1, 0.7, COLUMNS);                 // [COLUMNS]
-    fc_tensor ci = fc_unsqueeze(linspace(ctx, -1.15, 1.15, ROWS), 1); // [ROWS, 1]
+    fc_tensor cr = fc_linspace(ctx, FC_F64, -2.1, 0.7, COLUMNS);                 // [COLUMNS]
+    fc_tensor ci = fc_unsqueeze(fc_linspace(ctx, FC_F64, -1.15, 1.15, ROWS), 1); // [ROWS, 1]
     fc_tensor zr = fc_zeros(ctx, FC_F64, FC_SHAPE(ROWS, COLUMNS)), zi = zr;
     fc_tensor count = fc_zeros(ctx, FC_I32, FC_SHAPE(ROWS, COLUMNS));
 

@@ -3,8 +3,8 @@ import numpy as np
 
 ROWS, COLUMNS, ITERATIONS = 24, 72, 60
 
-cr = np.arange(COLUMNS) * (2.8 / (COLUMNS - 1)) - 2.1
-ci = (np.arange(ROWS) * (2.3 / (ROWS - 1)) - 1.15)[:, None]
+cr = np.linspace(-2.1, 0.7, COLUMNS)
+ci = np.linspace(-1.15, 1.15, ROWS)[:, None]
 zr = np.zeros((ROWS, COLUMNS))
 zi = np.zeros((ROWS, COLUMNS))
 count = np.zeros((ROWS, COLUMNS), dtype=np.int32)

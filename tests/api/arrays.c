@@ -314,6 +314,8 @@ wrong_parts(fc_context *ctx, fc_tensor m, fc_tensor x)
     EXPECT_ERROR(ctx, FC_INVALID, "split", "size 3 of part 1", "2 elements left");
     cr_expect_eq(fc_split(m, FC_LIST(4, -1), 1, out), FC_INVALID);
     EXPECT_ERROR(ctx, FC_INVALID, "split", "size 4 of part 0");
+    cr_expect_eq(fc_split(fc_add(m, fc_reshape(m, FC_SHAPE(7))), NULL, 3, 1, out), FC_INVALID);
+    EXPECT_ERROR(ctx, FC_INVALID, "reshape"); // the cause
     cr_expect_eq(fc_split(m, NULL, 0, 1, out), FC_INVALID);
     EXPECT_ERROR(ctx, FC_INVALID, "split", "0 parts");
     cr_expect_eq(fc_split(m, NULL, 3, 1, NULL), FC_INVALID);
