@@ -86,11 +86,28 @@ has_scalar_form(const struct op_info *op)
     return op->kind == OPK_ELEM && op->arity == 2;
 }
 
+// Words as lines of a comment.
+static void
+print_comment(const char *words)
+{
+    enum { COLUMNS = 100 };
+    size_t column = (size_t)printf("//");
+    while (*words) {
+        size_t n = strcspn(words, " ");
+        if (column + 1 + n > COLUMNS)
+            column = (size_t)printf("\n//") - 1;
+        column += (size_t)printf(" %.*s", (int)n, words);
+        words += n + (words[n] == ' ');
+    }
+    putchar('\n');
+}
+
 static void
 print_prototype(const struct op_info *op)
 {
     struct schema s = schema_of(op);
-    printf("// %s\nFC_API fc_tensor ", op->doc);
+    print_comment(op->doc);
+    printf("FC_API fc_tensor ");
     print_signature(op, &s);
     printf(";\n");
     if (bits_field(&s))
@@ -114,8 +131,9 @@ print_ops(void)
         [OPK_SCAN] = "scans: of each element and those before it (reverse: and those behind it)",
         [OPK_VIEW] = "views",
         [OPK_INDEX] = "indices",
-        [OPK_SCATTER] = "scattering: the updates c are joined with the elements of a that the index b "
-                        "names;\n// they are broadcast, and taken in the row-major order of the index",
+        [OPK_SCATTER] =
+            "scattering: the updates c are joined with the elements of a that the index b names;\n"
+            "// they are broadcast, and taken in the row-major order of the index",
         [OPK_ORDER] = "order",
         [OPK_CONTRACT] = "contraction",
         [OPK_COMPOSITE] = "composites: one op, one kernel when eager",

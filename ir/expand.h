@@ -21,7 +21,8 @@ uint64_t eval_exact(uint16_t op, uint8_t dtype, uint8_t to, const uint64_t *in);
 // One row on scalars as ops.def says it. For primitive instructions this is the kernel
 // interpreter's step, bit-equal to generated code; for rows flagged EXPAND it is the meaning that
 // their expansion is measured against (exact rows: equal; the others: libm in the next wider type,
-// rounded once), which the graph interpreter uses. where takes its condition in a, b and c in dtype.
+// rounded once), which the graph interpreter uses. where takes its condition in a, b and c in
+// dtype.
 uint64_t eval_primitive(uint16_t op, uint8_t dtype, uint8_t to, uint64_t a, uint64_t b, uint64_t c);
 
 #endif

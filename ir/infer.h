@@ -31,12 +31,13 @@ bool infer_random_numbers(struct inference *f); // the composites of random_bits
 bool infer_contract(struct inference *f);
 
 // Offsets in bytes must fit in 62 bits whatever the dtype, counting empty axes as 1. So it is with
-// results, and with what an op's expansion or its kernel has between operands and result: rules say so
-// where that can be larger than both.
+// results, and with what an op's expansion or its kernel has between operands and result: rules say
+// so where that can be larger than both.
 bool infer_size(struct inference *f, const struct shape *s, const char *what);
 
 // Of the factors [M, K] and [K, N] of a contraction, each once for all of batch, the larger: with M
-// or N 1 that is also the shape of what is summed (passes/decompose.c). batch has two axes to spare.
+// or N 1 that is also the shape of what is summed (passes/decompose.c). batch has two axes to
+// spare.
 bool infer_factors(struct inference *f, const struct shape *batch, sym m, sym k, sym n);
 
 // Records an error that starts with the op's name; returns false.
@@ -52,7 +53,7 @@ void infer_cast_in(struct inference *f, uint32_t i, uint8_t dtype);
 uint8_t infer_promoted(const struct inference *f, uint32_t first, uint32_t n);
 uint8_t infer_float_of(uint8_t dtype); // floats: themselves; <= 16-bit ints, bool: f32; else f64
 void infer_to_float(struct inference *f, uint32_t n); // the result and the first n operands
-bool infer_is_index(const struct inference *f, uint32_t i); // integers, but u64: positions have signs
+bool infer_is_index(const struct inference *f, uint32_t i); // of integers, but not u64: signed
 
 // -rank <= *axis < rank, made non-negative; else an error that names the operand's shape.
 bool infer_axis(struct inference *f, int64_t *axis, const struct shape *s);

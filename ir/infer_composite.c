@@ -61,8 +61,8 @@ group_norm(struct inference *f)
                        (long long)groups, (long long)channels, infer_shape_text(f, &f->shape));
 }
 
-// x: numbers of N rows and C classes, targets: a class of each row. f16 and bf16 as f32: the mean of
-// many rows needs that.
+// x: numbers of N rows and C classes, targets: a class of each row. f16 and bf16 as f32: the mean
+// of many rows needs that.
 static bool
 rows_and_targets(struct inference *f, const char *what)
 {

@@ -1,5 +1,5 @@
-// infer_random.c: dtypes and shapes of random numbers. The state is data, two numbers of 64 bits: the
-// key, that is the seed, and a counter that is another one for each array of random numbers.
+// infer_random.c: dtypes and shapes of random numbers. The state is data, two numbers of 64 bits:
+// the key, that is the seed, and a counter that is another one for each array of random numbers.
 #include "ir/infer.h"
 
 bool

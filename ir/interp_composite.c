@@ -1,5 +1,5 @@
-// interp_composite.c: the graph interpreter's rules for composites whose operands have roles of their
-// own: each the textbook's formula, in double with sums in long double, over coordinates.
+// interp_composite.c: the graph interpreter's rules for composites whose operands have roles of
+// their own: each the textbook's formula, in double with sums in long double, over coordinates.
 #include "ir/base/check.h"
 #include "ir/interp_walk.h"
 

@@ -85,8 +85,9 @@ outside_window(const struct interp_node *x, const int64_t *start, const struct t
 }
 
 // The start of a window of the given size on each axis of t, from a tensor of one integer an axis;
-// negative ones wrap once. A window with elements that is not inside t is an error, and is moved. (In the
-// words of the error positions so far off that adding to them would overflow are nearer by.)
+// negative ones wrap once. A window with elements that is not inside t is an error, and is moved.
+// (In the words of the error positions so far off that adding to them would overflow are nearer
+// by.)
 static void
 window_start(const struct interp_node *x, const struct tensor *index, const struct tensor *t,
              const int64_t *size, int64_t *start)

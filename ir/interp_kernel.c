@@ -9,9 +9,9 @@
 //
 // A reduction keeps 16 lanes, and for each lane a stack of joined blocks: the binary counter of
 // kernel.h. A contraction is the exception: one chain of fused multiply-adds. A scan moves on when
-// its result is computed, once a point of R. An order's line is collected and put in order at j = 0,
-// and every j finds its element there. A scatter has loops of its own, for all places of its axis at
-// once.
+// its result is computed, once a point of R. An order's line is collected and put in order at j =
+// 0, and every j finds its element there. A scatter has loops of its own, for all places of its
+// axis at once.
 //
 // Traffic: every load and store is looked up in the buffer's table of last touches, which holds the
 // bytes of traffic counted when an element was touched last. Less than half of the cache ago: it is

@@ -51,10 +51,10 @@
 // to f32 by the passes. A bool instruction holds false or true; loads of bool normalise.
 //
 // An order kernel (class sort) puts the elements of a line in order: its P axes are batch axes and,
-// last, j; its one R axis runs along the line. All its accumulators are order rows over one value of
-// stage 0, which does not depend on j; their result at a point of P is the j-th element in order, or
-// its position, as ir/ops.def says, so j has no more points than R. The prologue is computed once
-// for a line; stage 1 is the epilogue over P.
+// last, j; its one R axis runs along the line. All its accumulators are order rows over one value
+// of stage 0, which does not depend on j; their result at a point of P is the j-th element in
+// order, or its position, as ir/ops.def says, so j has no more points than R. The prologue is
+// computed once for a line; stage 1 is the epilogue over P.
 //
 // A contraction accumulates k = 0, 1, … in one chain of fused multiply-adds per element, from +0. A
 // matmul of floats whose M or N is 1 is no contraction but products, each rounded, and their sum in

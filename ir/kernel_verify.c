@@ -349,8 +349,8 @@ check_acc(struct verifier *v, uint32_t i)
                         : a->scope == ALONG_R   ? OPK_SCAN
                                                 : OPK_REDUCE;
     if (a->op >= OP_COUNT || a->scope > ALONG_R || !op_is(a->op, kind))
-        return fail(v, "accumulator %u: no reduction, scan, order or scatter, as its class asks for",
-                    i);
+        return fail(v, "accumulator %u: not the reduction, scan, order or scatter that its class "
+                       "asks for", i);
     if (a->dtype == DT_NONE || a->dtype >= DT_COUNT ||
         (dtype_is_half(a->dtype) && !orders && !moves))
         return fail(v, "accumulator %u: accumulates in no dtype that it may", i);

@@ -34,10 +34,10 @@ enum op_flag {
     OPF_EXACT = 4,   // correctly rounded or exact: every evaluator gives the same bits
     OPF_EXPAND = 8,  // rewritten into exact primitives in kernel bodies (ir/expand.h)
     OPF_ALIAS = 16,  // a view that eager execution expresses with strides alone
-    OPF_SCORES = 1024, // attention: eager execution stores scores and weights between three kernels
     OPF_MEAN = 32,   // a loss: the mean over all elements of what F and .expand say
     OPF_POSITION = 64, // of an order: gives i64 positions instead of elements
     OPF_ALONG = 128, // the index has x's rank: a position for each line along axis
+    OPF_SCORES = 256, // attention: eager execution stores scores and weights between three kernels
 };
 
 // How an elementwise op's result dtype follows from its operands' (promoted first).
@@ -65,7 +65,7 @@ struct op_info {
     uint16_t flags;
     const char *operands; // "x weight": their names, where they have better ones than x or a, b, c
     const char *attrs;   // "axes:ints keepdims:bool eps:float=1e-5": the schema, see schema.h
-    const char *grad;    // what flows back to the operands, as text, see composite.h; NULL: see kind
+    const char *grad;    // what flows back to the operands, as text (composite.h); NULL: see kind
     const char *expand;  // elementwise composites: the expansion as text, see composite.h
     // LLVM right-hand sides (see ops.def). Floats, signed, unsigned, bool; NULL: not taken.
     const char *llvm_f, *llvm_s, *llvm_u, *llvm_b;

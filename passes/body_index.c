@@ -298,7 +298,8 @@ random_bits(struct body *b, ref r, uint32_t map)
     b->origin = n->origin;
     for (uint32_t i = 0; i < 2; i++)
         state[i] = body_inst(b, (struct inst){.op = OP_bitcast, .dtype = DT_i64, .a = state[i]});
-    return body_inst(b, (struct inst){.op = OP_philox, .dtype = n->dtype, .a = body_position(b, &at),
+    uint32_t position = body_position(b, &at);
+    return body_inst(b, (struct inst){.op = OP_philox, .dtype = n->dtype, .a = position,
                                      .b = state[0], .c = state[1]});
 }
 

@@ -456,7 +456,8 @@ rewrite(struct pass *p, ref r)
         return concat_tree(p, r);
     if (op_is(n->op, OPK_SCAN))
         return scan(p, r);
-    bool vector = n->op == OP_matmul && is_product_with_vector(p->src, n->dtype, n->in[0], n->in[1]);
+    bool vector = op_is(n->op, OPK_CONTRACT) &&
+                  is_product_with_vector(p->src, n->dtype, n->in[0], n->in[1]);
     if (!op_is(n->op, OPK_COMPOSITE) && !op_is(n->op, OPK_REDUCE) && !vector)
         return pass_copy(p, r);
     ref in[OPERANDS] = {{0}};

@@ -9,8 +9,8 @@ ref decompose_composite(struct pass *p, ref r, const ref *in, const int64_t *att
 ref decompose_random(struct pass *p, ref r, const ref *in, const int64_t *attr);
 
 // Parts that families share (decompose.c): a reduction with axes kept; (x - mean) rsqrt(var + eps)
-// along an axis; softmax; a product of matrices; a matrix's two axes swapped; of x [N, C] each row's
-// element at its target, [N, 1]; the mean over such rows, a scalar.
+// along an axis; softmax; a product of matrices; a matrix's two axes swapped; of x [N, C] each
+// row's element at its target, [N, 1]; the mean over such rows, a scalar.
 ref decompose_reduce(struct pass *p, uint16_t op, ref a, const int64_t *axes, uint32_t naxes);
 ref decompose_normalised(struct pass *p, ref x, int64_t axis, double eps);
 ref decompose_softmax(struct pass *p, ref x, int64_t axis);

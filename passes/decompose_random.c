@@ -1,6 +1,6 @@
-// decompose_random.c: random numbers, of random bits and exact ops: the bits of a result depend on the
-// state and the element's position alone, whatever is fused and wherever it runs (but f32 and f64
-// normal numbers go through log and cos, which are the same bits everywhere too).
+// decompose_random.c: random numbers, of random bits and exact ops: the bits of a result depend on
+// the state and the element's position alone, whatever is fused and wherever it runs (but f32 and
+// f64 normal numbers go through log and cos, which are the same bits everywhere too).
 //
 // uniform: as many high bits as the dtype's significand holds, so each result is exact and below 1.
 // normal (Box, Muller, "A note on the generation of random normal deviates", 1958): the radius is
@@ -75,7 +75,8 @@ normal32(struct pass *p, ref state, const struct shape *s)
     ref low = pass_cast(p, pass_cast(p, bits, DT_u32), DT_f32);
     ref high = pass_cast(p, bitcast(p, pass_cast(p, shifted(p, bits, 32), DT_u32), DT_i32), DT_f32);
     ref half = pass_number(p, DT_f32, 0x1p-33);
-    return box_muller(p, pass_op2(p, OP_add, times(p, low, 0x1p-32), half), times(p, high, 0x1p-31));
+    ref a = pass_op2(p, OP_add, times(p, low, 0x1p-32), half);
+    return box_muller(p, a, times(p, high, 0x1p-31));
 }
 
 static ref

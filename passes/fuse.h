@@ -1,9 +1,9 @@
 // fuse.h: what the fusion files share. Private to passes/.
 //
 // A hero is a node whose value needs a loop of its own: a reduction, a scan, a contraction, an
-// order, a scatter, or a pointwise value that must be stored (an output, or one that is not worth or
-// not able to be recomputed). Everything else is computed inside the groups that read it. A group is
-// a set of heroes over one domain: one future kernel.
+// order, a scatter, or a pointwise value that must be stored (an output, or one that is not worth
+// or not able to be recomputed). Everything else is computed inside the groups that read it. A
+// group is a set of heroes over one domain: one future kernel.
 #ifndef FUSEC_PASSES_FUSE_H
 #define FUSEC_PASSES_FUSE_H
 

@@ -52,7 +52,7 @@ is_inline(uint16_t op)
 static uint8_t
 hero_kind(uint16_t op)
 {
-    return op == OP_matmul          ? HERO_CONTRACT
+    return op_is(op, OPK_CONTRACT)  ? HERO_CONTRACT
            : op_is(op, OPK_SCAN)    ? HERO_SCAN
            : op_is(op, OPK_ORDER)   ? HERO_ORDER
            : op_is(op, OPK_SCATTER) ? HERO_SCATTER

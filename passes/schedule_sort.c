@@ -165,7 +165,8 @@ schedule_sort(const struct kernel *k, const struct target *t, struct schedule *s
         lines *= k->axis[a].extent;
     *s = (struct schedule){.cls = CLASS_SORT, .vec = 16, .grain = 1};
     s->transpose = runs_across(k, beside);
-    s->tile[SORT_TILE_LINES] = (uint16_t)(s->transpose ? BLOCK : min64(beside, lines_of_block(k, t, lines)));
+    int64_t together = s->transpose ? BLOCK : min64(beside, lines_of_block(k, t, lines));
+    s->tile[SORT_TILE_LINES] = (uint16_t)together;
     const struct inst *v = ordered_value(k);
     if (!s->transpose && v->op == OP_load && !v->a && !v->b && !v->c)
         s->pack = SORT_FROM_MEMORY;

@@ -1,10 +1,10 @@
 // schedule_sort.h: what the sort class's schedule and its emitters agree on.
 //
-// A task unit is a block of tile[SORT_TILE_LINES] lines that lie beside each other along the last batch axis (at
-// the end of it fewer). A line that is a load and nothing else is read where it lies, and a result
-// that one store asks for is written where it belongs. All else goes through scratch memory: what
-// is computed, and what runs across lines in memory (`transpose`), as lines read one by one would
-// fetch each cache line again for every one of them.
+// A task unit is a block of tile[SORT_TILE_LINES] lines that lie beside each other along the last
+// batch axis (at the end of it fewer). A line that is a load and nothing else is read where it
+// lies, and a result that one store asks for is written where it belongs. All else goes through
+// scratch memory: what is computed, and what runs across lines in memory (`transpose`), as lines
+// read one by one would fetch each cache line again for every one of them.
 #ifndef FUSEC_PASSES_SCHEDULE_SORT_H
 #define FUSEC_PASSES_SCHEDULE_SORT_H
 

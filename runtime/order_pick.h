@@ -3,6 +3,8 @@
 //   KEY                          the type of keys
 //   RECORD_OF(key, position)     a record
 //   RECORD_BITS(bits)            the arguments low, high of radix for keys of so many bits
+//   RECORD_KEY_ONLY(r)           the key of a record, without what else its RECORD_KEY has
+// and the function pick_keys, with the type's suffix: keys of n elements of a line from one on.
 //
 // Records are collected until there are several times k; then they are sorted and the first k of
 // them kept, the last of which is the bound: what comes later can only be better, so long as its
@@ -10,7 +12,8 @@
 // compare each with the bound. In the worst line all pass, and each is sorted among 4 k a few
 // times.
 
-// Appends records of the keys that are less than the bound, `many` of them at most.
+// Records of those of n keys that are less than the bound; returns how many. `to` has room for n:
+// every record is written, and overwritten by the next unless it passes.
 static int64_t
 RECORD_NAME(pass)(const KEY *key, int64_t n, KEY bound, int64_t position, RECORD *to)
 {

@@ -1,8 +1,9 @@
 // order_quick.h: quicksort of records that are unsigned integers, in AVX-512 vectors of them. The
 // includer defines RECORD and RECORD_NAME as for order_radix.h, which comes first, and
-//   LANES                 of a vector
+//   LANES                 of a vector; LANES_INT: the signed integer as wide as one
 //   LANES_(op)            the intrinsic `op` for such lanes: op##_epi32
 //   LANES_U(op)           the same, unsigned: op##_epu32
+//   LANES_MASKED(op), LANES_MASKED_U(op)  those that give a mask: op##_epi32_mask, op##_epu32_mask
 //   LANES_MASK            the type of masks; LANES_NOT(mask)
 //
 // A vector is compared with the pivot, its lanes are ordered into those below it and the others,

@@ -234,4 +234,5 @@ class Peer:
         way = WAYS.get(graph)
         for bits in (None, 512) if way else ():
             options = {"xla_cpu_prefer_vector_width": bits} if bits else {}
-            yield f"vectors of {bits or 'its choice'}", waited(jax.jit(way, compiler_options=options))
+            compiled = jax.jit(way, compiler_options=options)
+            yield f"vectors of {bits or 'its choice'}", waited(compiled)

@@ -67,7 +67,7 @@ struct emitter {
     uint32_t fresh;
     const char *block;            // label of the block being written
     VEC(struct emit_known) known; // of this block
-    uint32_t philox_words; // numbers of words, powers of two, that emit_philox.c's functions are for
+    uint32_t philox_words; // powers of two: numbers of words that emit_philox.c's functions are for
     uint8_t table_used[TABLE_COUNT]; // which forms of constant tables the text needs
     const char *table_half[2 * TABLE_COUNT]; // in this function's entry block: all, or halves
     struct diag *diag;

@@ -100,8 +100,8 @@ ask_ahead_of_group(struct emitter *e, struct emit_scope *s, uint32_t axis, uint3
     }
 }
 
-// Streaming stores of less than a line are joined, up to a line: they would share a buffer, and LLVM
-// makes ordinary stores of those that narrow integers on their way.
+// Streaming stores of less than a line are joined, up to a line: they would share a buffer, and
+// LLVM makes ordinary stores of those that narrow integers on their way.
 static uint32_t
 vectors_a_store(const struct emitter *e, uint32_t access, uint32_t unroll)
 {

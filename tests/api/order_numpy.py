@@ -1,4 +1,4 @@
-"""Writes order_numpy.def: hashes of what NumPy gives for sort and argsort, ascending and descending,
+"""Writes order_numpy.def: hashes of what NumPy gives for sort and argsort, both ways,
 for all dtypes, several kinds of data and lengths. tests/api/order.c makes the same data from the
 same numbers. bf16 is compared as the f32 that it is the upper half of.
 

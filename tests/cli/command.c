@@ -244,7 +244,8 @@ Test(command, ops_is_a_reference)
     EXPECT(fusec("ops softmax"), 0, "softmax x {axis: int = -1}");
     EXPECT(fusec("ops --json exp"), 0, "\"accuracy\": \"within ");
     EXPECT(fusec("ops tanh"), 0, "gradient: mul(%g, mul(sub(1, %y), add(1, %y)))");
-    EXPECT(fusec("ops --brief tanh softmax"), 0, "  tanh x                      hyperbolic tangent");
+    EXPECT(fusec("ops --brief tanh softmax"), 0,
+           "  tanh x                      hyperbolic tangent");
     EXPECT(fusec("ops --brief --json"), 2, "exclude");
     EXPECT(fusec("ops frobnicate tanh quux"), 2, "  tanh x\n      hyperbolic tangent\n");
     cr_expect(strstr(str_text(&said), "no op is called 'frobnicate', 'quux'"), "both are told");

@@ -160,8 +160,8 @@ interpreter_differs(const struct graph *g, const struct graph *h, const struct t
 
 Test(fusion, a_swapped_op_is_noticed)
 {
-    // Two graphs from one seed, one with add and sub swapped: their plans must differ in some element
-    // exactly where the interpreter says that the swap shows.
+    // Two graphs from one seed, one with add and sub swapped: their plans must differ in some
+    // element exactly where the interpreter says that the swap shows.
     struct gen_options o = {.min_ops = 12, .max_ops = 20, .max_extent = 8, .dtype = DT_f32};
     uint32_t shows = 0;
     for (o.seed = 1; o.seed <= 240; o.seed++) {

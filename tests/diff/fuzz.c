@@ -1,6 +1,7 @@
 // fuzz.c: random graphs of all ops (tests/support/graph_any.h), each computed in four ways that
-// must agree: by the graph interpreter (bit for bit where exact, else within the bound that travels with
-// the values), fused, op by op, and fused in the kernel interpreter (all three: the same bits).
+// must agree: by the graph interpreter (bit for bit where exact, else within the bound that travels
+// with the values), fused, op by op, and fused in the kernel interpreter (all three: the same
+// bits).
 //
 // Graphs are run in as many processes as there are cores; a crash is a failure like any other. What
 // fails is cut down while it goes on failing (outputs dropped, nodes replaced by an operand or a

@@ -1,6 +1,6 @@
 // random_numbers.c: random bits and what is made of them: Random123's known answers, numbers worked
-// out with NumPy (tests/fixtures/random_numbers.h), and the same bits by every way of evaluation: both
-// interpreters, op by op and fused, one thread and two, all vector widths, lanes that are
+// out with NumPy (tests/fixtures/random_numbers.h), and the same bits by every way of evaluation:
+// both interpreters, op by op and fused, one thread and two, all vector widths, lanes that are
 // neighbours, that begin amid a block, and that are not neighbours at all.
 #include "tests/support/graph_gen.h"
 #include "tests/support/run_plan.h"
@@ -69,8 +69,8 @@ dense_input(const struct graph *g, uint32_t i, void *data, struct tensor *t)
     }
 }
 
-// Evaluates a graph of a state and perhaps x; all ways agree; op by op too if it is small. Returns the outputs (free them with
-// free_outputs, and the graph).
+// Evaluates a graph of a state and perhaps x; all ways agree; op by op too if it is small. Returns
+// the outputs (free them with free_outputs, and the graph).
 static void **
 evaluate(const char *text, const uint64_t state[2], float *x, bool small, struct graph **out)
 {
@@ -333,7 +333,8 @@ Test(random_numbers, moments_and_distributions)
         for (uint32_t kind = 0; kind < 2; kind++) {
             struct graph *g;
             char what[80];
-            snprintf(what, sizeof what, "%s %%s {shape = [%d]}", kind ? "normal" : "uniform", DRAWN);
+            const char *name = kind ? "normal" : "uniform";
+            snprintf(what, sizeof what, "%s %%s {shape = [%d]}", name, DRAWN);
             void **out = draw(what, counter, &g);
             float *x = out[0];
             double sum = 0, squares = 0, fourth = 0, lag = 0;

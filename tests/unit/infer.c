@@ -320,7 +320,8 @@ Test(infer, contractions_and_composites)
 Test(infer, composites_whose_operands_have_roles)
 {
     ref x = input(g, DT_f16, 3, 2, 6, 5), w = input(g, DT_f32, 1, 6), v = input(g, DT_f32, 1, 3);
-    ref m = input(g, DT_bool, 2, 6, 1), q = input(g, DT_f32, 2, 4, 8), k = input(g, DT_f32, 2, 9, 8);
+    ref m = input(g, DT_bool, 2, 6, 1), q = input(g, DT_f32, 2, 4, 8);
+    ref k = input(g, DT_f32, 2, 9, 8);
     ref wide = input(g, DT_bool, 3, 2, 4, 9), t = input(g, DT_i64, 1, 4);
     int64_t eps = (int64_t)scalar_from_double(DT_f64, 1e-5), zero = 0;
     EXPECT("f16[2, 6, 5]", OP_masked_softmax, REFS(x, m), ATTR(-1));
@@ -339,7 +340,8 @@ Test(infer, composites_whose_operands_have_roles)
     EXPECT("f32[4, 8]", OP_attention, REFS(q, k, k), ATTR(zero, 1));
     EXPECT("attention: q [4,8], k [9,8] and v [4,8]; they must be [...,T,D], [...,S,D] and "
            "[...,S,E]", OP_attention, REFS(q, k, q), ATTR(zero, 0));
-    EXPECT("masked_attention: the mask [2,4,9] is larger than the scores [4,9]", OP_masked_attention,
+    EXPECT("masked_attention: the mask [2,4,9] is larger than the scores [4,9]",
+           OP_masked_attention,
            REFS(q, k, k, wide), ATTR(zero));
     EXPECT("f32[4, 8]", OP_rope, REFS(q, input(g, DT_f32, 2, 4, 4), input(g, DT_f32, 1, 4)),
            ATTR(0));
