@@ -209,7 +209,7 @@ Test(kernel, verifier_finds_damage)
     k.acc.at[0].value = 2;
     assert_unsound(&k, "does not come before");
     k.acc.at[1].op = OP_exp;
-    assert_unsound(&k, "no reduction");
+    assert_unsound(&k, "not the reduction");
     k.acc.at[1].dtype = DT_f16;
     assert_unsound(&k, "another dtype");
     k.acc.at[0].scope = OVER_P;
@@ -305,7 +305,7 @@ Test(kernel, malformed_scans_are_refused)
     k[1].inst.at[2].level = LEVEL_ROW;
     assert_unsound(&k[1], "gives an element");
     k[2].acc.at[0].op = OP_sum;
-    assert_unsound(&k[2], "as its class asks for");
+    assert_unsound(&k[2], "that its class asks for");
     k[3].acc.at[0].scope = OVER_R;
     assert_unsound(&k[3], "finished per row");
     for (uint32_t i = 0; i < 4; i++)
