@@ -376,3 +376,24 @@ Test(fuzz, a_graph_from_a_file)
     cr_assert(!still_fails(g, seed_first(), t), "%s", t->outcome.words);
     graph_free(g);
 }
+
+// A weight that rounds to 0 in one way and not in another, times infinity.
+Test(fuzz, bounds_of_infinities_times_what_may_be_0)
+{
+    if (!cpu_codegen_available())
+        cr_skip_test("this build has no code generator (llvm=off)");
+    static const char text[] =
+        "graph @g(%x0: f16[2, 3, 4], %x1: f16[2, 5, 4], %x2: f16[2, 5, 7], %x3: bool[3, 5]) {\n"
+        "  return attention %x0, %x1, %x2 {scale = 0.5, causal = true},\n"
+        "         masked_attention %x0, %x1, %x2, %x3 {scale = 1.0}\n"
+        "}\n";
+    struct diag d = {0};
+    struct graph *g = graph_parse(text, strlen(text), "text", &d);
+    cr_assert(g, "%s", d.text);
+    static const uint64_t seed[] = {57219, 77127}; // of special values
+    for (int i = 0; i < 2; i++) {
+        struct told *t = shared(sizeof *t);
+        cr_expect(!still_fails(g, seed[i], t), "%s", t->outcome.words);
+    }
+    graph_free(g);
+}

@@ -294,6 +294,38 @@ move(struct bounding *b, ref r, const struct node *n, struct bounded *out)
     xfree(in);
 }
 
+// 1 where x is infinite, or where an error may make it 0 or another sign; 0 elsewhere.
+static struct tensor
+marked(const struct bounded *x, bool infinite)
+{
+    struct tensor t = magnitudes(x, true);
+    double *v = t.data;
+    for (int64_t i = 0; i < tensor_count(&x->value); i++) {
+        double size = fabs(tensor_get_double(&x->value, i));
+        v[i] = infinite ? isinf(size) || isinf(v[i]) : v[i] > 0 && !(v[i] < size);
+    }
+    return t;
+}
+
+// Where an infinite factor meets one of which it is not known whether it is 0: anything results.
+static void
+free_unknown_products(struct bounding *b, const struct node *n, const struct bounded *const x[2],
+                      struct bounded *out)
+{
+    for (uint32_t side = 0; side < 2; side++) {
+        if (!x[!side]->error)
+            continue;
+        struct tensor in[2] = {marked(x[0], side == 0), marked(x[1], side == 1)};
+        struct tensor meet = applied(b, n, in, NULL, 0);
+        for (int64_t i = 0; i < tensor_count(&out->value); i++)
+            if (((double *)meet.data)[i] > 0)
+                out->error[i] = (double)INFINITY;
+        xfree(in[0].data);
+        xfree(in[1].data);
+        xfree(meet.data);
+    }
+}
+
 static void
 contract(struct bounding *b, const struct node *n, struct bounded *out)
 {
@@ -318,6 +350,7 @@ contract(struct bounding *b, const struct node *n, struct bounded *out)
             e = 0;
         out->error[i] = k ? e : 0;
     }
+    free_unknown_products(b, n, x, out);
     struct tensor *all[] = {&size, &exact, &in[0], &in[1], &bare[0], &bare[1]};
     for (uint32_t i = 0; i < 6; i++)
         xfree(all[i]->data);
