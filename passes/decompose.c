@@ -308,7 +308,8 @@ decompose_normalised(struct pass *p, ref x, int64_t axis, double eps)
 {
     ref m, c = centred(p, x, &axis, 1);
     ref v = corrected_variance(p, c, &axis, 1, 0, &m);
-    return pass_op2(p, OP_mul, pass_op2(p, OP_sub, c, m), inverse_root(p, v, eps));
+    ref scale = inverse_root(p, v, eps); // before the difference, whatever the C compiler's order
+    return pass_op2(p, OP_mul, pass_op2(p, OP_sub, c, m), scale);
 }
 
 static ref
