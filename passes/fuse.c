@@ -8,6 +8,7 @@
 #include "passes/fuse.h"
 
 #include "ir/base/check.h"
+#include "passes/cost.h"
 #include "passes/schedule.h"
 
 #include <stdlib.h>
@@ -290,6 +291,15 @@ restore(struct fuser *f, struct saved *s, uint32_t a, uint32_t b)
     }
 }
 
+// Costs are estimates: one kernel is taken unless it is clearly dearer.
+static bool
+pays(const struct fuser *f, uint32_t a, uint32_t b, int64_t joint)
+{
+    int64_t ca = f->group.at[a].cost, cb = f->group.at[b].cost;
+    bool known = joint != COST_UNKNOWN && ca != COST_UNKNOWN && cb != COST_UNKNOWN;
+    return !known || joint <= ca + cb + (ca + cb) / 8;
+}
+
 static bool
 try_merge(struct fuser *f, uint32_t a, uint32_t b, uint8_t *reason)
 {
@@ -308,6 +318,10 @@ try_merge(struct fuser *f, uint32_t a, uint32_t b, uint8_t *reason)
             *reason = r.reason;
         else
             ok = finish_kernel(f, &out, &k, &sched, a, b, reason);
+        if (ok && !pays(f, a, b, out.cost = kernel_cost(&k, &sched, f->target))) {
+            *reason = REASON_slower;
+            ok = false;
+        }
         kernel_free_body(&k);
     }
     if (ok) {

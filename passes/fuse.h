@@ -68,6 +68,7 @@ struct group {
     struct axis axis[MAX_AXES];
     VEC(uint32_t) hero; // in graph order
     VEC(struct use) use;
+    int64_t cost; // of its kernel when it was built last (cost.h)
 };
 
 struct refusal {

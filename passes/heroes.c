@@ -10,6 +10,7 @@
 
 #include "ir/base/check.h"
 #include "ir/order.h"
+#include "passes/cost.h"
 #include "passes/pass.h"
 
 enum { MAX_CONE = 600, MAX_TENSORS = 96, MAX_RECOMPUTE = 48 };
@@ -27,7 +28,8 @@ struct chooser {
     bool *live, *is_out;
     uint32_t *uses, *user; // per node: readers, and the last of them
     int64_t *windowed;     // per node: elements that slices of it have, together
-    bool *ends_epilogue;
+    bool *ends_epilogue; // of a contraction
+    bool *ends_row;      // the same of a reduction
 };
 
 static uint32_t
@@ -274,8 +276,26 @@ scattered_axes(const struct graph *g, ref r, struct axis *axis, uint32_t *n)
         axis[(*n)++] = (struct axis){1, AXIS_R};
 }
 
-// The last of the pointwise ops that follow a contraction one by one: what is stored instead of the
-// bare product, because all of them fit its epilogue.
+// Whether two shapes are one but for dims of 1.
+static bool
+same_loops(const struct graph *g, const struct shape *a, const struct shape *b)
+{
+    uint32_t i = 0, k = 0;
+    for (;;) {
+        while (i < a->rank && dim_of(g, a, i) == 1)
+            i++;
+        while (k < b->rank && dim_of(g, b, k) == 1)
+            k++;
+        if (i == a->rank || k == b->rank)
+            return i == a->rank && k == b->rank;
+        if (dim_of(g, a, i++) != dim_of(g, b, k++))
+            return false;
+    }
+}
+
+// The last of the pointwise ops that follow a contraction or a reduction one by one: what is stored
+// instead of the bare result, because all of them fit its epilogue. A reduction's result may change
+// its dims of 1 on the way.
 static ref
 epilogue_end(const struct chooser *c, uint32_t node)
 {
@@ -284,11 +304,21 @@ epilogue_end(const struct chooser *c, uint32_t node)
         uint32_t next = c->user[at];
         const struct graph *g = c->f->g;
         const struct node *n = &g->node.at[next];
-        if (!op_is(n->op, OPK_ELEM) || n->shape != g->node.at[node].shape)
+        bool turns = n->op == OP_reshape && g->node.at[node].op != OP_matmul &&
+                     same_loops(g, graph_shape(g, (ref){at}), graph_shape(g, (ref){next}));
+        if (!turns && (!op_is(n->op, OPK_ELEM) || n->shape != g->node.at[at].shape))
             break;
         at = next;
     }
     return (ref){at};
+}
+
+// A value that takes the place of a reduction's result, as the sum that a layer adds to: stored
+// instead of it, what else it reads is read once, not by each reader, nor kept for them.
+static bool
+replaces_reduction(const struct chooser *c, uint32_t node)
+{
+    return c->ends_row[node] && c->uses[node] > 1 && c->cone[node].tensors > 1;
 }
 
 static void
@@ -430,6 +460,7 @@ obstacle(struct fuser *f, uint32_t group, uint8_t *reason)
     ref node = f->hero.at[gr->hero.at[0]].node, in = {0};
     struct body_result r = body_build_refined(f, gr, &k);
     bool fits = r.ok && finish_kernel(f, gr, &k, &s, UINT32_MAX, UINT32_MAX, &r.reason);
+    gr->cost = fits ? kernel_cost(&k, &s, f->target) : COST_UNKNOWN;
     *reason = r.reason;
     if (!r.ok)
         in = r.node;
@@ -469,7 +500,8 @@ choose_heroes(struct fuser *f)
                         .uses = xcalloc(g->node.n, sizeof *c.uses),
                         .user = xcalloc(g->node.n, sizeof *c.user),
                         .windowed = xcalloc(g->node.n, sizeof *c.windowed),
-                        .ends_epilogue = xcalloc(g->node.n, 1)};
+                        .ends_epilogue = xcalloc(g->node.n, 1),
+                        .ends_row = xcalloc(g->node.n, 1)};
     count_uses(&c);
     for (uint32_t i = 1; i < g->node.n; i++) {
         const struct node *n = &g->node.at[i];
@@ -484,9 +516,11 @@ choose_heroes(struct fuser *f)
         cut_cone(&c, i);
         if (n->op == OP_matmul)
             c.ends_epilogue[epilogue_end(&c, i).i] = true;
+        if (op_is(n->op, OPK_REDUCE))
+            c.ends_row[epilogue_end(&c, i).i] = true;
         if (!is_inline(n->op))
             add_hero(f, (ref){i}, hero_kind(n->op), REASON_none);
-        else if (c.is_out[i] || c.ends_epilogue[i])
+        else if (c.is_out[i] || c.ends_epilogue[i] || replaces_reduction(&c, i))
             add_hero(f, (ref){i}, HERO_STORE, REASON_none);
         else if (c.uses[i] > 1 && c.cone[i].work > MAX_RECOMPUTE)
             add_hero(f, (ref){i}, HERO_STORE, REASON_recompute);
@@ -501,6 +535,7 @@ choose_heroes(struct fuser *f)
     xfree(c.user);
     xfree(c.windowed);
     xfree(c.ends_epilogue);
+    xfree(c.ends_row);
     xfree(c.cone);
     xfree(c.mark);
     xfree(c.live);

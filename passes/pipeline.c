@@ -16,6 +16,7 @@
 #include "passes/fuse.h"
 #include "passes/pass.h"
 
+enum { LEVELS = 3 }; // of struct fuser
 
 static const struct {
     const char *name;
@@ -292,6 +293,24 @@ fuse_at_level(struct plan *p, const struct target *t, const struct compile_optio
     plan_figures(p);
 }
 
+// The fewest kernels whose memory stays within eager's; 64 bytes an array are alignment. Where none
+// does (eager's result may be a view of what it reads), the one that needs least.
+static void
+fuse_within_memory(struct plan *p, const struct target *t, const struct compile_options *o)
+{
+    int64_t least = INT64_MAX;
+    uint8_t best = 0, level = 0;
+    for (; level < LEVELS; level++) {
+        fuse_at_level(p, t, o, level);
+        if (p->peak_bytes <= p->eager_peak_bytes + 64 * (int64_t)p->buffer.n)
+            return;
+        best = p->peak_bytes < least ? level : best;
+        least = p->peak_bytes < least ? p->peak_bytes : least;
+    }
+    if (best + 1 < level)
+        fuse_at_level(p, t, o, best);
+}
+
 struct plan *
 plan_build(const struct graph *g, const struct target *t, const struct compile_options *o,
            struct diag *d)
@@ -307,12 +326,7 @@ plan_build(const struct graph *g, const struct target *t, const struct compile_o
     p->canonical = run_passes(p->raw, o);
     double start = clock_us();
     plan_eager_figures(p);
-    // The fewest kernels whose memory stays within eager's; 64 bytes an array are alignment.
-    for (uint8_t level = 0; level <= 2; level++) {
-        fuse_at_level(p, t, o, level);
-        if (p->peak_bytes <= p->eager_peak_bytes + 64 * (int64_t)p->buffer.n)
-            break;
-    }
+    fuse_within_memory(p, t, o);
     if (o->after_pass)
         o->after_pass(o->user, "fuse", p->canonical, clock_us() - start);
     return p;
