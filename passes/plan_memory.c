@@ -3,8 +3,9 @@
 // taken. Offsets are multiples of 64 bytes.
 //
 // An array that a kernel writes may take the place of one that dies in it, where each element is
-// read by the very iteration that writes it: the store and every load of the dying array have one
-// and the same access, and the store belongs to the last stage.
+// read by the very iteration that writes it, and before it is written, whatever the order in which
+// a class runs its iterations and stages (may_take_place). Emitters see to it that all values of a
+// vector are computed before the first of them is stored.
 //
 // The launches of a chain run block by block: while one reads an array for the last time in one
 // block, an earlier one may not have come to the next. So what dies in a chain gives its place back
@@ -79,35 +80,95 @@ give(holes *h, int64_t offset, int64_t bytes)
     }
 }
 
-// Whether kernel buffer `in` of a launch may be overwritten by `out`.
-static bool
-is_lane_local(const struct launch *l, uint32_t in, uint32_t out)
+// ---- arrays in the place of others
+
+// The store that writes array b, each element once; NULL: there are several, or it writes some
+// element at more than one point (of an array that all points of a row have, say).
+static const struct store *
+only_store(const struct plan *p, const struct launch *l, uint32_t b)
 {
     const struct kernel *k = &l->kernel;
-    const struct access *a = NULL;
-    if (k->cls != CLASS_POINTWISE && k->cls != CLASS_ROW && k->cls != CLASS_SCAN &&
-        k->cls != CLASS_SCATTER)
-        return false;
-    for (uint32_t i = 0; i < k->store.n; i++)
-        if (k->access.at[k->store.at[i].access].buffer == out) {
-            a = &k->access.at[k->store.at[i].access];
-            if (k->store.at[i].stage + 1 < k->nstage)
-                return false;
-        }
-    if (!a || dtype_size(a->dtype) != dtype_size(k->buffers.at[in].dtype))
-        return false;
-    for (uint32_t i = 1; i < k->inst.n; i++) {
-        const struct inst *x = &k->inst.at[i];
-        if (x->op != OP_load || k->access.at[x->aux].buffer != in)
+    const struct store *only = NULL;
+    for (uint32_t i = 0; i < k->store.n; i++) {
+        if (l->buffer[k->access.at[k->store.at[i].access].buffer] != b)
             continue;
-        const struct access *b = &k->access.at[x->aux];
-        if (x->a || b->base != a->base)
-            return false;
-        for (uint32_t d = 0; d < k->naxis; d++)
-            if (b->stride[d] != a->stride[d])
-                return false;
+        if (only)
+            return NULL;
+        only = &k->store.at[i];
     }
-    return true;
+    if (!only)
+        return NULL;
+    int64_t points = kernel_points(k, AXIS_P);
+    if (k->cls == CLASS_ROW || k->cls == CLASS_SCAN)
+        points *= kernel_points(k, AXIS_R);
+    const struct plan_buffer *x = &p->buffer.at[b];
+    return points * dtype_size(x->dtype) == x->bytes ? only : NULL;
+}
+
+// Whether all that reads a dying array at a point comes before the store at that point.
+//   pointwise: a vector's values come before its stores.
+//   row, scan: so they do in the last stage, and all of a row's earlier stages come before it. That
+//     holds for elements. Values of a row or of the whole are loaded again by later pieces of a row
+//     and in the finish, and stored before the elements are read.
+//   scatter: the start is written before any index or update is read.
+// In all other classes a result is stored while elements of others' operands are still to be read.
+static bool
+reads_come_first(const struct kernel *k, const struct store *to, uint32_t load, const bool *updates)
+{
+    switch (k->cls) {
+    case CLASS_POINTWISE:
+        return true;
+    case CLASS_ROW:
+    case CLASS_SCAN:
+        return to->level == LEVEL_ELEM && to->stage + 1 == k->nstage &&
+               k->inst.at[load].level == LEVEL_ELEM;
+    case CLASS_SCATTER:
+        return !updates[load];
+    default:
+        return false;
+    }
+}
+
+// Instructions that a scatter's index and updates need.
+static bool *
+of_updates(const struct kernel *k)
+{
+    bool *need = xcalloc(k->inst.n, sizeof *need);
+    if (k->cls != CLASS_SCATTER)
+        return need;
+    need[k->scatter.index] = need[k->acc.at[k->scatter.acc].value] = true;
+    for (uint32_t i = k->inst.n; i-- > 1;)
+        if (need[i])
+            need[k->inst.at[i].a] = need[k->inst.at[i].b] = need[k->inst.at[i].c] = true;
+    return need;
+}
+
+static bool
+same_place(const struct kernel *k, const struct access *a, const struct access *b)
+{
+    bool same = a->base == b->base && dtype_size(a->dtype) == dtype_size(b->dtype);
+    for (uint32_t d = 0; d < k->naxis; d++)
+        same &= a->stride[d] == b->stride[d];
+    return same;
+}
+
+// Whether array `out`, which a launch writes, may lie where `in` does, which it reads.
+static bool
+may_take_place(const struct plan *p, const struct launch *l, uint32_t in, uint32_t out)
+{
+    const struct kernel *k = &l->kernel;
+    const struct store *to = only_store(p, l, out);
+    if (!to)
+        return false;
+    bool may = true, *updates = of_updates(k);
+    for (uint32_t i = 1; i < k->inst.n && may; i++) {
+        const struct inst *x = &k->inst.at[i];
+        if (x->op == OP_load && l->buffer[k->access.at[x->aux].buffer] == in)
+            may = !x->a && same_place(k, &k->access.at[x->aux], &k->access.at[to->access]) &&
+                  reads_come_first(k, to, i, updates);
+    }
+    xfree(updates);
+    return may;
 }
 
 // The array that dies in launch i and whose place array b may take; UINT32_MAX: none.
@@ -117,14 +178,14 @@ place_to_take(const struct plan *p, const struct chain *chain, uint32_t i, uint3
 {
     const struct launch *l = &p->launch.at[i];
     uint32_t since = chain ? chain->first : 0;
-    for (uint32_t out = 0; out < l->kernel.buffers.n; out++)
-        for (uint32_t in = 0; l->buffer[out] == b && in < l->kernel.buffers.n; in++) {
-            const struct plan_buffer *x = &p->buffer.at[l->buffer[in]];
-            if (l->kernel.buffers.at[in].role == BUF_IN && x->place == PLACE_ARENA &&
-                x->last == i && x->first < i && x->first >= since && !taken[l->buffer[in]] &&
-                x->bytes == p->buffer.at[b].bytes && is_lane_local(l, in, out))
-                return l->buffer[in];
-        }
+    for (uint32_t k = 0; k < l->kernel.buffers.n; k++) {
+        uint32_t in = l->buffer[k];
+        const struct plan_buffer *x = &p->buffer.at[in];
+        if (l->kernel.buffers.at[k].role == BUF_IN && x->place == PLACE_ARENA && x->last == i &&
+            x->first < i && x->first >= since && !taken[in] && x->bytes == p->buffer.at[b].bytes &&
+            may_take_place(p, l, in, b))
+            return in;
+    }
     return UINT32_MAX;
 }
 

@@ -98,13 +98,14 @@ static void
 store_row(struct strip *p, struct emit_scope *s)
 {
     struct emitter *e = p->all.e;
+    for (uint32_t i = 0; i < e->kernel.store.n; i++) // before the first of them is stored
+        emit_value(e, s, e->kernel.store.at[i].value);
     for (uint32_t i = 0; i < e->kernel.store.n; i++) {
         const struct store *x = &e->kernel.store.at[i];
         if (!p->c.aligned || s->mask) {
             emit_store(e, s, x, 0);
             continue;
         }
-        emit_value(e, s, x->value);
         emit_address(e, s, x->access);
         const char *yes = emit_label(e, "stream"), *no = emit_label(e, "plain");
         const char *end = emit_label(e, "stored");

@@ -178,10 +178,14 @@ is_stored_here(const struct stages *st, const struct store *x)
     return x->level == LEVEL_ELEM && x->stage == st->stage;
 }
 
+// All values before the first store, which may be to the place that another one's operand is at.
 static void
 store_with(struct stages *st, struct emit_scope *s, uint32_t flags)
 {
     const struct kernel *k = &st->e->kernel;
+    for (uint32_t i = 0; i < k->store.n; i++)
+        if (is_stored_here(st, &k->store.at[i]))
+            emit_value(st->e, s, k->store.at[i].value);
     for (uint32_t i = 0; i < k->store.n; i++)
         if (is_stored_here(st, &k->store.at[i]))
             emit_store(st->e, s, &k->store.at[i], flags);

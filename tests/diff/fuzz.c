@@ -45,8 +45,12 @@ options_of(uint64_t seed)
 {
     static const int64_t extent[] = {1, 2, 7, 8, 16, 17, 31, 33, 64, 65, 130, 257, 300};
     struct rng r = {hash_mix(seed, 12)};
-    return (struct any_options){.seed = seed, .n = extent[rng_below(&r, 13)],
-                                .ops = 2 + rng_below(&r, 14), .halves = rng_below(&r, 3) == 0};
+    struct any_options o = {.seed = seed, .n = extent[rng_below(&r, 13)],
+                            .ops = 2 + rng_below(&r, 14), .halves = rng_below(&r, 3) == 0};
+    o.tiny = rng_below(&r, 4) == 0;
+    if (o.tiny)
+        o.n = 1 + rng_below(&r, 3);
+    return o;
 }
 
 // What a graph reaches.

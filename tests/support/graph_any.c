@@ -1,8 +1,8 @@
 // graph_any.c: see graph_any.h. A graph grows by a call of a random op. Elementwise ops, reductions
 // and ops along an axis take any values there are; ops whose operands must have shapes of their own
 // are called as op_cases.c does it, on values that happen to have such a shape, else on new inputs.
-// Where inference refuses a call it is drawn again. Positions (indices, starts) are inputs always:
-// a computed one might be out of range.
+// Where inference refuses a call it is drawn again. Positions (indices, starts) are inputs, as a
+// computed one might be out of range, or come from argsort (step_placed).
 #include "tests/support/graph_any.h"
 
 #include "ir/base/check.h"
@@ -170,7 +170,9 @@ step_own(struct any *s, uint16_t op)
     struct call c;
     ref in[OPERANDS_MOST];
     uint32_t form = rng_below(&s->r, call_forms(op));
-    int64_t n = rng_below(&s->r, 4) ? s->o->n : 1 + (int64_t)rng_below(&s->r, 9);
+    int64_t n = s->o->tiny          ? 1 + (int64_t)rng_below(&s->r, 3)
+                : rng_below(&s->r, 4) ? s->o->n
+                                      : 1 + (int64_t)rng_below(&s->r, 9);
     if (call_make(op, draw_dtype(s), form, SIZE_37, n, &c) != SKIP_NOT)
         return (ref){0};
     for (uint32_t i = 0; i < c.nin; i++)
@@ -179,9 +181,35 @@ step_own(struct any *s, uint16_t op)
     return build(s, op, in, c.nin, c.attr, c.nattr);
 }
 
+// A scatter or take along an axis, by positions that argsort gives of values of the same shape: all
+// operands may be other ops' results, as large as this one's where dtypes are.
+static ref
+step_placed(struct any *s)
+{
+    static const uint16_t some[] = {OP_scatter_along,     OP_scatter_along_add,
+                                    OP_scatter_along_max, OP_scatter_along_min,
+                                    OP_take_along,        OP_scatter,
+                                    OP_scatter_add};
+    uint16_t op = some[rng_below(&s->r, 7)];
+    ref x = pick(s);
+    const struct shape shape = *graph_shape(s->g, x);
+    if (!shape.rank || graph_node(s->g, x)->dtype == DT_bool)
+        return (ref){0};
+    struct operand like = {.dtype = graph_node(s->g, x)->dtype, .shape = shape};
+    bool line = op == OP_scatter || op == OP_scatter_add; // their index has one axis
+    int64_t axis = line ? 0 : rng_below(&s->r, shape.rank);
+    ref key = operand(s, &like), update = operand(s, &like);
+    if (!key.i || !update.i || (line && shape.rank > 1))
+        return (ref){0};
+    ref at = build(s, OP_argsort, &key, 1, (int64_t[]){axis, rng_below(&s->r, 2)}, 2);
+    return at.i ? build(s, op, (ref[]){x, at, update}, 2 + (op != OP_take_along), &axis, 1) : at;
+}
+
 static ref
 step(struct any *s)
 {
+    if (s->o->tiny && !rng_below(&s->r, 4))
+        return step_placed(s);
     uint16_t op = (uint16_t)(1 + rng_below(&s->r, OP_COUNT - 1));
     if (op_is(op, OPK_LEAF) || op_is(op, OPK_BODY) || !call_forms(op))
         return (ref){0};

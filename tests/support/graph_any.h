@@ -11,6 +11,7 @@ struct any_options {
     int64_t n;    // the extent that most axes have
     uint32_t ops; // wanted
     bool halves;  // f16 and bf16 too
+    bool tiny;    // all axes of 1 to 3; many positions that other ops computed
 };
 struct graph *any_graph(const struct any_options *o);
 

@@ -205,6 +205,20 @@ positions(struct gen *s, int64_t n)
     return build(s, OP_sub, wrap, 2, NULL, 0);
 }
 
+// x scattered to, or taken, along an axis by positions that an order gives of y: both may be other
+// ops' results, and all three of one size.
+static ref
+step_placed(struct gen *s, ref x, ref y, int64_t axis)
+{
+    static const uint16_t ops[] = {OP_scatter_along, OP_scatter_along_add, OP_scatter_along_max,
+                                   OP_scatter_along_min, OP_take_along};
+    uint16_t op = ops[rng_below(&s->r, 5)];
+    if (!shape_equal(graph_shape(s->g, x), graph_shape(s->g, y)))
+        return (ref){0};
+    ref at = build(s, OP_argsort, &y, 1, (int64_t[]){axis, 0}, 2);
+    return build(s, op, (ref[]){x, at, pick(s)}, 2 + (op != OP_take_along), &axis, 1);
+}
+
 // Ops that read or write at positions given by data, with results of the operand's shape.
 static ref
 step_index(struct gen *s)
@@ -216,7 +230,9 @@ step_index(struct gen *s)
     int64_t axis = rng_below(&s->r, sh.rank), n = sh.dim[axis].v;
     static const uint16_t scatters[] = {OP_scatter, OP_scatter_add, OP_scatter_max,
                                         OP_scatter_min};
-    uint32_t kind = rng_below(&s->r, 5);
+    uint32_t kind = rng_below(&s->r, 7);
+    if (kind > 4)
+        return step_placed(s, x, y, axis);
     if (kind == 0)
         return build(s, OP_take, (ref[]){x, positions(s, n)}, 2, &axis, 1);
     if (kind > 2)
