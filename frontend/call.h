@@ -5,7 +5,7 @@
 
 #include "frontend/context.h"
 
-enum { CALL_ATTR = 3 * (MAX_RANK + 1) + 4 };
+enum { CALL_ATTR = 3 * (MAX_RANK + 1) + 4, CALL_OPERANDS = 6 };
 
 struct call {
     fc_context *ctx;
@@ -15,7 +15,7 @@ struct call {
     const char *name; // in errors: the op's, or that of the function called
     uint32_t nin;
     const fc_tensor *many; // NULL: in
-    fc_tensor in[6];
+    fc_tensor in[CALL_OPERANDS];
     bool has_number; // the last operand is a number instead of a tensor
     fc_num number;
     uint8_t number_dtype; // DT_NONE: weak

@@ -264,6 +264,10 @@ make_source(void)
         print_upper(dtype_table[i].name);
         printf(" == (int)DT_%s, \"dtypes\");\n", dtype_table[i].name);
     }
+    int most = 0;
+    for (int i = 1; i < OP_COUNT; i++)
+        most = op_table[i].arity > most && op_table[i].arity != 255 ? op_table[i].arity : most;
+    printf("_Static_assert(%d <= CALL_OPERANDS, \"operands of one op\");\n", most);
     for (int i = 1; i < OP_COUNT; i++)
         if (op_is_public((uint16_t)i))
             print_body(&op_table[i]);

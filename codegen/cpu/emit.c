@@ -15,6 +15,7 @@
 #include "ir/expand.h"
 
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -635,6 +636,9 @@ emit_shared(struct emitter *e)
     const char *at = emit_entry_op(e, "getelementptr i8, ptr %%args, i64 16");
     return emit_entry_op(e, "load ptr, ptr %s", at);
 }
+_Static_assert(offsetof(struct kernel_args, ptr) == 0 && offsetof(struct kernel_args, num) == 8 &&
+                   offsetof(struct kernel_args, shared) == 16,
+               "emit_function_end and emit_shared know the places");
 
 const char *
 emit_scratch(struct emitter *e, int64_t byte)

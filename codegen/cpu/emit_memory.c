@@ -13,6 +13,7 @@
 
 #include "ir/base/check.h"
 
+#include <stddef.h>
 #include <string.h>
 
 enum shape { UNIFORM, CONTIGUOUS, REVERSED, SCATTERED };
@@ -262,6 +263,7 @@ emit_check(struct emitter *e, const struct emit_scope *s, uint32_t inst, const c
     emit_line(e, "store i32 %s, ptr %s", code, error);
     emit_endif(e, end);
 }
+_Static_assert(offsetof(struct kernel_args, error) == 24, "emit_check knows the place");
 
 // An element that no lane moves: read once and splat. mask: which lanes want it.
 static const char *

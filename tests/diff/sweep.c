@@ -209,15 +209,6 @@ check_against_interpreter(struct sweep *w, const struct subject *s, const struct
     }
 }
 
-static bool
-has_halves(const struct graph *g)
-{
-    bool any = false;
-    for (uint32_t i = 1; i < g->node.n; i++)
-        any |= dtype_is_half(g->node.at[i].dtype);
-    return any;
-}
-
 static void
 check_values(struct sweep *w, const struct subject *s, const struct item *it, enum fill f,
              struct executable *e, bool at_end)
@@ -238,7 +229,7 @@ check_values(struct sweep *w, const struct subject *s, const struct item *it, en
         free_outputs(s->g, model);
     }
     bool fused = s->g->outputs.n > 1;
-    if (!at_end && fused && small && (s->strict || !has_halves(s->g))) {
+    if (!at_end && fused && small && (s->strict || !graph_has_halves(s->g))) {
         void **eager = outputs_of(s->g);
         if (!run_eager(s->g, d.in, eager, w->dev, &co, &diag))
             fail_with(s->g, w->seed, "op by op", diag.text);

@@ -53,15 +53,6 @@ check_interpreter(const struct check *c)
 }
 
 static bool
-has_halves(const struct graph *g)
-{
-    bool any = false;
-    for (uint32_t i = 1; i < g->node.n; i++)
-        any |= dtype_is_half(g->node.at[i].dtype);
-    return any;
-}
-
-static bool
 compute_and_compare(const struct check *c, struct device *dev)
 {
     struct diag d = {0};
@@ -72,7 +63,7 @@ compute_and_compare(const struct check *c, struct device *dev)
     if (ok && !run_fused(c->g, c->in, other, NULL, &c->co, &d))
         ok = failed(c->told, "kernel interpreter", d.text);
     ok = ok && equals(c, other, "generated code and the kernel interpreter differ");
-    if (ok && (c->co.strict || !has_halves(c->g))) {
+    if (ok && (c->co.strict || !graph_has_halves(c->g))) {
         if (!run_eager(c->g, c->in, other, dev, &c->co, &d))
             ok = failed(c->told, "op by op", d.text);
         ok = ok && equals(c, other, "fused and op by op differ");

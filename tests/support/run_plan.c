@@ -19,6 +19,15 @@ test_target(void)
                            .l1 = 48 << 10, .l2 = 1 << 20, .llc = 32 << 20};
 }
 
+bool
+graph_has_halves(const struct graph *g)
+{
+    bool any = false;
+    for (uint32_t i = 1; i < g->node.n; i++)
+        any |= dtype_is_half(g->node.at[i].dtype);
+    return any;
+}
+
 size_t
 output_bytes(const struct graph *g, uint32_t i)
 {

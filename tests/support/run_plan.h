@@ -19,6 +19,9 @@ bool run_eager(const struct graph *g, const struct tensor *in, void *const *out,
 // A graph of one op of g, which it must not outlive; inputs in operand order, literals inside.
 struct graph *graph_of_one_op(const struct graph *g, ref r);
 
+// Whether fused results may differ from those of ops run one by one, unless strict.
+bool graph_has_halves(const struct graph *g);
+
 // Bytes of graph output i.
 size_t output_bytes(const struct graph *g, uint32_t i);
 
