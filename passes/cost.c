@@ -56,7 +56,8 @@ static bool
 lines_stay(const struct kernel *k, const struct schedule *s, const struct target *t,
            const struct access *a, uint32_t axis)
 {
-    int64_t size = dtype_size(a->dtype), step = a->stride[axis] * size, lines = k->axis[axis].extent;
+    int64_t size = dtype_size(a->dtype), step = a->stride[axis] * size;
+    int64_t lines = k->axis[axis].extent;
     bool again = false;
     step = step < 0 ? -step : step;
     for (uint32_t x = 0; x < k->naxis; x++)
