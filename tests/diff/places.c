@@ -1,9 +1,10 @@
-// places.c: arrays that share a place in a plan's arena. Where lives overlap, one array has taken the
-// place of another that dies in the kernel that writes it. That is right if each element is read
-// at the very points that write it, and before. Here every point of such a kernel is gone through and the
-// order of its reads and writes compared, as the loops of ir/kernel.h have it at worst: values of a
-// row may be loaded again until the row is done, elements in every stage, updates of a scatter after
-// what they join. Small axes are where accesses that differ elsewhere are one and the same.
+// places.c: arrays that share a place in a plan's arena. Where lives overlap, one array has
+// taken the place of another that dies in the kernel that writes it. That is right if each
+// element is read at the very points that write it, and before. Here every point of such a
+// kernel is gone through and the order of its reads and writes compared, as the loops of
+// ir/kernel.h have it at worst: values of a row may be loaded again until the row is done,
+// elements in every stage, updates of a scatter after what they join. Small axes are where
+// accesses that differ elsewhere are one and the same.
 #include "tests/support/check_ways.h"
 #include "tests/support/graph_any.h"
 #include "tests/support/graph_gen.h"
@@ -283,7 +284,8 @@ static const struct example examples[] = {
      CLASS_CONTRACT, 0},
 };
 
-// With a large array beside it, or little would be fused: no plan needs more memory than eager does.
+// With a large array beside it, or little would be fused: no plan needs more memory than eager
+// does.
 static struct graph *
 example_graph(const struct example *e, const char *dtype, int64_t m, int64_t n)
 {
@@ -291,7 +293,8 @@ example_graph(const struct example *e, const char *dtype, int64_t m, int64_t n)
     struct diag d = {0};
     int rows = (int)m, columns = (int)n;
     snprintf(text, sizeof text,
-             "graph @f(%%x0: %s[%d, %d], %%x1: %s[%d, %d], %%x2: %s[%d, %d], %%x3: i64[120, 200]) {\n"
+             "graph @f(%%x0: %s[%d, %d], %%x1: %s[%d, %d], %%x2: %s[%d, %d], "
+             "%%x3: i64[120, 200]) {\n"
              "%s, sum (sort %%x3 {axis = 0}) {axes = [0, 1], keepdims = false}\n}\n", dtype, rows,
              columns, dtype, rows, columns, dtype, columns, columns, e->text);
     struct graph *g = graph_parse(text, strlen(text), e->what, &d);
