@@ -231,6 +231,8 @@ struct schedule {
     int64_t finish_units; // units of the second phase (OVER_P, split); 0 = none
     int64_t scratch_bytes;        // per thread
     int64_t shared_scratch_bytes; // per launch (partials)
+    uint16_t threads;   // cuda: of a block; units are blocks
+    bool index64;       // cuda: positions and offsets need 64 bits
     uint64_t keep[4];   // bit i: the ELEM value of instruction i (< 256) is kept between stages
 };
 

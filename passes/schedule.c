@@ -85,6 +85,11 @@ schedule_kernel(struct kernel *k, const struct target *t, struct schedule *s, ui
     *s = (struct schedule){0};
     *why = REASON_no_class;
     bool ok;
+    uint32_t np = k->naxis - k->nred;
+    uint32_t p = np - 1, r = k->naxis - 1u; // the last of each
+    if (t->kind == DEVICE_CUDA)
+        return schedule_cuda(k, t, np && k->nred && bytes_along(k, p, r) > bytes_along(k, r, p), s,
+                             why);
     if (k->cls == CLASS_CONTRACT) {
         ok = schedule_contract(k, t, s, why);
         s->cls = CLASS_CONTRACT;
@@ -104,8 +109,6 @@ schedule_kernel(struct kernel *k, const struct target *t, struct schedule *s, ui
             k->cls = s->cls = CLASS_SCAN;
             return schedule_scan(k, t, s, why);
         }
-    uint32_t np = k->naxis - k->nred;
-    uint32_t p = np - 1, r = k->naxis - 1u; // the last of each
     bool column = np && k->nred && (bytes_along(k, p, r) > bytes_along(k, r, p) || short_rows(k));
     int64_t rows = kernel_points(k, AXIS_P), length = kernel_points(k, AXIS_R);
     enum { LONG_ROW = 1 << 16 };

@@ -34,6 +34,10 @@ typedef bool schedule_fn(const struct kernel *k, const struct target *t, struct 
 schedule_fn schedule_pointwise, schedule_row, schedule_column, schedule_split, schedule_contract,
     schedule_scan, schedule_sort, schedule_scatter;
 
+// The same on a GPU, for all classes that it has. along_columns: memory runs along P.
+bool schedule_cuda(struct kernel *k, const struct target *t, bool along_columns,
+                   struct schedule *s, uint8_t *why);
+
 // A scatter's tile[0]: blocks that the axis is cut into that is scattered along; tile[1]: 0, or R
 // is divided, and each unit has as many arrays of its own that its updates take turns in.
 enum { SCATTER_TILE_BLOCKS = 0, SCATTER_TILE_TURNS = 1 };

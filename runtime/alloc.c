@@ -1,7 +1,7 @@
 // alloc.c: a caching allocator. Sizes are rounded up to classes: multiples of 64 bytes up to 1 KiB,
 // then eight to a doubling, so at most an eighth of a block is waste. A released block goes to its
-// class's list (last in, first out: it is the one still in the caches) and its first bytes hold the
-// link. Fresh memory is the expensive kind: a page fault costs more than streaming over the page.
+// class's stack (last in, first out: it is the one still in the caches). Fresh memory is the
+// expensive kind: a page fault costs more than streaming over the page.
 //
 // Blocks of 2 MiB and more are mapped, aligned to 2 MiB and marked for huge pages; the tail that
 // the class adds is never touched and so never exists. Were they handed out at that alignment, the
@@ -32,15 +32,12 @@ enum {
 #define SLACK ((int64_t)64 << 20)
 #define MAX_BYTES ((int64_t)1 << 43)
 
-struct block {
-    struct block *next;
-};
-
 struct allocator {
     struct fork_lock lock;
     int64_t limit;
     struct alloc_stats stats;
-    struct block *cached[CLASSES];
+    struct alloc_source source;      // take NULL: the system
+    VEC(void *) cached[CLASSES];
 };
 
 // ---- classes
@@ -123,9 +120,11 @@ system_release(void *p, int64_t size)
 static void
 drop_cached(struct allocator *a, int c)
 {
-    struct block *b = a->cached[c];
-    a->cached[c] = b->next;
-    system_release(b, class_bytes(c));
+    void *p = a->cached[c].at[--a->cached[c].n];
+    if (a->source.take)
+        a->source.give(a->source.user, p, class_bytes(c));
+    else
+        system_release(p, class_bytes(c));
     a->stats.cached -= class_bytes(c);
     a->stats.held -= class_bytes(c);
 }
@@ -134,8 +133,16 @@ static void
 drop_until(struct allocator *a, int64_t cached, int keep)
 {
     for (int c = CLASSES - 1; c >= 0; c--)
-        while (c != keep && a->cached[c] && a->stats.cached > cached)
+        while (c != keep && a->cached[c].n && a->stats.cached > cached)
             drop_cached(a, c);
+}
+
+static void *
+fresh_block(struct allocator *a, int64_t size)
+{
+    if (a->source.take)
+        return a->source.take(a->source.user, size);
+    return system_take(size, a->stats.system_blocks);
 }
 
 static void *
@@ -146,10 +153,10 @@ take_fresh(struct allocator *a, int c)
         drop_until(a, 0, -1);
     if (size > a->limit - a->stats.held)
         return NULL;
-    void *p = system_take(size, a->stats.system_blocks);
+    void *p = fresh_block(a, size);
     if (!p) {
         drop_until(a, 0, -1);
-        p = system_take(size, a->stats.system_blocks);
+        p = fresh_block(a, size);
     }
     if (p) {
         a->stats.held += size;
@@ -169,12 +176,22 @@ allocator_new(int64_t limit)
     return a;
 }
 
+struct allocator *
+allocator_new_of(int64_t limit, struct alloc_source source)
+{
+    struct allocator *a = allocator_new(limit);
+    a->source = source;
+    return a;
+}
+
 void
 allocator_free(struct allocator *a)
 {
     if (!a)
         return;
     drop_until(a, -1, -1);
+    for (int c = 0; c < CLASSES; c++)
+        vec_free(&a->cached[c]);
     fork_lock_destroy(&a->lock);
     xfree(a);
 }
@@ -186,9 +203,9 @@ alloc_take(struct allocator *a, int64_t bytes)
         return NULL;
     int c = class_of(bytes);
     fork_lock_take(&a->lock);
-    struct block *b = a->cached[c];
-    if (b) {
-        a->cached[c] = b->next;
+    void *b = NULL;
+    if (a->cached[c].n) {
+        b = a->cached[c].at[--a->cached[c].n];
         a->stats.cached -= class_bytes(c);
     } else {
         b = take_fresh(a, c);
@@ -208,10 +225,8 @@ alloc_release(struct allocator *a, void *p, int64_t bytes)
     if (!p)
         return;
     int c = class_of(bytes);
-    struct block *b = p;
     fork_lock_take(&a->lock);
-    b->next = a->cached[c];
-    a->cached[c] = b;
+    vec_push(&a->cached[c], p);
     a->stats.cached += class_bytes(c);
     a->stats.in_use -= counted(bytes);
     if (a->stats.cached > a->stats.peak + SLACK)

@@ -14,6 +14,14 @@ struct alloc_stats {
 
 // limit: bytes that may be held at once.
 struct allocator *allocator_new(int64_t limit);
+// Memory of another kind, never touched by the allocator: `take` gives blocks of so many bytes,
+// aligned to 64, or NULL.
+struct alloc_source {
+    void *(*take)(void *user, int64_t bytes);
+    void (*give)(void *user, void *p, int64_t bytes);
+    void *user;
+};
+struct allocator *allocator_new_of(int64_t limit, struct alloc_source source);
 void allocator_free(struct allocator *a); // and all memory that it handed out and took back
 
 // 64-byte aligned; content undefined; 0 bytes give a block too. NULL: the limit or the system's end

@@ -1,4 +1,4 @@
-// device.h: what a device can do, as a table of functions. cpu implements it; cuda will.
+// device.h: what a device can do, as a table of functions. cpu.c and cuda/cuda.c implement it.
 #ifndef FUSEC_RUNTIME_DEVICE_H
 #define FUSEC_RUNTIME_DEVICE_H
 
@@ -23,6 +23,10 @@ struct device_ops {
     void (*release)(struct device *d, void *p, int64_t bytes);
     bool (*upload)(struct device *d, void *dst, const void *src, int64_t bytes, struct diag *);
     bool (*download)(struct device *d, void *dst, const void *src, int64_t bytes, struct diag *);
+    // A word that launches may be given as error_op, 0, which the host reads after synchronize.
+    // NULL functions: any int32_t will do. NULL: no memory.
+    int32_t *(*error_word)(struct device *d);
+    void (*error_word_release)(struct device *d, int32_t *word);
     // Compiles a kernel or finds it in the code cache. NULL: diag.
     struct code *(*compile)(struct device *d, const struct kernel *k, const struct schedule *s,
                             struct diag *);
@@ -60,7 +64,8 @@ enum device_flags {
     DEVICE_TIERED = 1,
 };
 
-// Opens a device by name ("cpu", later "cuda:0"). threads 0: all cores; flags: enum device_flags.
+// Opens a device by name: "cpu", "cuda" or "cuda:0", "cuda:1" …. threads, of the host; 0: all
+// cores. flags: enum device_flags.
 // NULL: d says what was looked for. Devices are safe to use from many threads.
 struct device *device_open(const char *name, uint32_t threads, uint32_t flags, struct diag *d);
 void device_close(struct device *dev);

@@ -9,12 +9,14 @@
 #include "runtime/pool.h"
 
 #include <stdatomic.h>
+#include <unistd.h>
 
 enum { INSTANCES = 64 }; // concurrent calls that find an instance without allocating one
 
 struct instance {
     uint32_t number; // INSTANCES: not kept
-    int32_t error;   // 1 + origin of an index out of range
+    int32_t *error;  // 1 + origin of an index out of range
+    int32_t own_error;
     void *pointer[];
 };
 
@@ -50,13 +52,20 @@ compile_launches(void *arg, int64_t begin, int64_t end, uint32_t slot)
     }
 }
 
+static uint32_t
+threads_of_host(const struct device *dev)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return dev->target.kind == DEVICE_CPU ? dev->target.units : cores > 1 ? (uint32_t)cores : 1;
+}
+
 // Different kernels compile at once, on the pool.
 static bool
 compile_all(struct executable *e, struct diag *d)
 {
     uint32_t n = e->plan->launch.n;
     struct compile_job j = {e, xcalloc(n, sizeof *j.diag)};
-    pool_run(n, 1, e->device->target.units, compile_launches, &j);
+    pool_run(n, 1, threads_of_host(e->device), compile_launches, &j);
     bool ok = true;
     for (uint32_t i = 0; i < n; i++)
         if (!e->code[i])
@@ -98,6 +107,14 @@ executable_new(struct plan *p, struct device *dev, struct diag *d)
     return NULL;
 }
 
+static void
+instance_free(struct executable *e, struct instance *in)
+{
+    if (in && in->error && in->error != &in->own_error)
+        e->device->ops->error_word_release(e->device, in->error);
+    xfree(in);
+}
+
 struct executable *
 executable_ref(struct executable *e)
 {
@@ -113,7 +130,7 @@ executable_unref(struct executable *e)
     for (uint32_t i = 0; i < e->plan->launch.n; i++)
         e->device->ops->code_release(e->device, e->code[i]);
     for (uint32_t i = 0; i < INSTANCES; i++)
-        xfree(e->instance[i]);
+        instance_free(e, e->instance[i]);
     xfree(e->code);
     xfree(e->first);
     xfree(e->source);
@@ -129,10 +146,17 @@ executable_plan(const struct executable *e)
 
 // ---- instances
 
+// NULL: no memory for its error word.
 static struct instance *
 instance_new(struct executable *e)
 {
     struct instance *in = xcalloc(1, sizeof *in + e->pointers * sizeof *in->pointer);
+    const struct device_ops *ops = e->device->ops;
+    in->error = ops->error_word ? ops->error_word(e->device) : &in->own_error;
+    if (!in->error) {
+        xfree(in);
+        return NULL;
+    }
     in->number = atomic_load_explicit(&e->made, memory_order_relaxed);
     while (in->number < INSTANCES)
         if (atomic_compare_exchange_weak_explicit(&e->made, &in->number, in->number + 1,
@@ -160,7 +184,7 @@ instance_release(struct executable *e, struct instance *in)
     if (in->number < INSTANCES)
         atomic_fetch_or_explicit(&e->idle, (uint64_t)1 << in->number, memory_order_release);
     else
-        xfree(in);
+        instance_free(e, in);
 }
 
 // ---- running
@@ -209,7 +233,7 @@ run_chain(const struct executable *e, const struct chain *c, struct instance *in
     void *const *ptr[CHAIN_LONGEST];
     for (uint32_t i = 0; i < c->n; i++)
         ptr[i] = in->pointer + e->first[c->first + i];
-    return e->device->ops->launch_chain(e->device, e->plan, c, e->code + c->first, ptr, &in->error,
+    return e->device->ops->launch_chain(e->device, e->plan, c, e->code + c->first, ptr, in->error,
                                         d);
 }
 
@@ -225,7 +249,7 @@ launch_all(const struct executable *e, struct instance *in, struct diag *d)
                 return false;
             i += next++->n - 1;
         } else if (!dev->ops->launch(dev, e->code[i], &l->kernel, &l->sched,
-                                     in->pointer + e->first[i], &in->error, d))
+                                     in->pointer + e->first[i], in->error, d))
             return false;
     }
     return dev->ops->synchronize(dev, d);
@@ -236,16 +260,20 @@ executable_run(struct executable *e, void *const *input, void *const *output, st
 {
     struct device *dev = e->device;
     int64_t bytes = e->plan->arena_bytes;
+    struct instance *in = instance_take(e);
+    if (!in)
+        return diag_set(d, DIAG_RESOURCE, "no memory for a launch's error word");
     char *arena = bytes ? dev->ops->alloc(dev, bytes) : NULL;
-    if (bytes && !arena)
+    if (bytes && !arena) {
+        instance_release(e, in);
         return diag_set(d, DIAG_RESOURCE, "no memory for %lld bytes of intermediate results",
                         (long long)bytes);
-    struct instance *in = instance_take(e);
-    if (in->error)
-        in->error = 0;
+    }
+    if (*in->error)
+        *in->error = 0;
     fill_in(e, in, input, output, arena);
     bool ok = launch_all(e, in, d);
-    int32_t error = in->error;
+    int32_t error = *in->error;
     instance_release(e, in);
     if (arena)
         dev->ops->release(dev, arena, bytes);

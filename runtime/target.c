@@ -165,6 +165,27 @@ model_name(char *out, size_t size)
         fclose(f);
 }
 
+bool
+cuda_target(struct target *t, const char *arch)
+{
+    static const struct {
+        const char *arch;
+        uint32_t units;
+        int64_t shared, l2;
+    } known[] = {{"sm_80", 108, 164 << 10, 40 << 20},  {"sm_86", 84, 100 << 10, 6 << 20},
+                 {"sm_89", 142, 100 << 10, 72 << 20},  {"sm_90", 132, 228 << 10, 50 << 20},
+                 {"sm_100", 148, 228 << 10, 126 << 20}, {"sm_120", 170, 100 << 10, 96 << 20}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strcmp(arch, known[i].arch))
+            continue;
+        *t = (struct target){.kind = DEVICE_CUDA, .units = known[i].units, .vec_bytes = 16,
+                             .l1 = known[i].shared, .l2 = known[i].l2, .llc = known[i].l2};
+        snprintf(t->arch, sizeof t->arch, "%s", arch);
+        return true;
+    }
+    return false;
+}
+
 void
 cpu_target(struct target *t, uint32_t threads, char *words, size_t words_size)
 {

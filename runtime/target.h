@@ -9,6 +9,10 @@
 // Fills in t for `threads` threads (0: all cores that this process may use), and words for people.
 void cpu_target(struct target *t, uint32_t threads, char *words, size_t words_size);
 
+// The same for GPUs of an architecture ("sm_90"), none of which need be there: numbers of its
+// largest kind. False: the name is none that is known.
+bool cuda_target(struct target *t, const char *arch);
+
 uint32_t cpu_vector_bytes(void); // of the widest vector register
 
 // Copy bandwidth in GB/s (bytes read plus bytes written), as the fastest of memcpy and of copies

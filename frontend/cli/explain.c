@@ -5,6 +5,7 @@
 #include "frontend/cli/explain.h"
 
 #include "runtime/device.h"
+#include "runtime/target.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 #include <unistd.h>
 
 struct request {
-    const char *file, *emit;
+    const char *file, *emit, *device;
     word_list dims;
     bool json, strict, program;
     int64_t threads;
@@ -29,7 +30,8 @@ parse(struct args *a, struct request *q)
             q->json = true;
         else if (args_flag(a, "--strict"))
             q->strict = true;
-        else if (args_dim(a, &q->dims) || args_value(a, "--emit", &q->emit))
+        else if (args_dim(a, &q->dims) || args_value(a, "--emit", &q->emit) ||
+                 args_value(a, "--device", &q->device))
             continue;
         else if (args_value(a, "--threads", &text))
             args_number(a, "--threads", text, 1, 1024, &q->threads);
@@ -41,8 +43,8 @@ parse(struct args *a, struct request *q)
     if (!a->failed && q->emit && q->json)
         args_fail(a, "--emit and --json exclude each other");
     if (!a->failed && q->emit && !explain_can_emit(q->emit))
-        args_fail(a, "--emit: '%s' was found, one of ir, kernels, llvm, asm, dot was expected",
-                  q->emit);
+        args_fail(a, "--emit: '%s' was found, one of ir, kernels, llvm, asm, cuda, dot was "
+                     "expected", q->emit);
     return !a->failed;
 }
 
@@ -75,6 +77,22 @@ explain_program(struct args *a, bool json)
     return cli_fail(a, &d);
 }
 
+// What to compile for: a device, or an architecture of GPUs, of which none need be there.
+static bool
+find_target(const struct request *q, struct device **device, struct target *t, struct diag *d)
+{
+    const char *name = q->device ? q->device : "cpu";
+    if (!strncmp(name, "sm_", 3)) {
+        return cuda_target(t, name) ||
+               diag_set(d, DIAG_INVALID, "--device %s: known are sm_80, sm_86, sm_89, sm_90, "
+                                         "sm_100 and sm_120", name);
+    }
+    *device = device_open(name, (uint32_t)q->threads, 0, d);
+    if (*device)
+        *t = (*device)->target;
+    return *device;
+}
+
 int
 explain_command(struct args *a)
 {
@@ -87,11 +105,12 @@ explain_command(struct args *a)
     }
     if (q.program)
         return explain_program(a, q.json);
-    struct device *device = device_open("cpu", (uint32_t)q.threads, 0, &d);
-    struct plan *p = device ? compile(&q, &device->target, &d) : NULL;
+    struct device *device = NULL;
+    struct target t;
+    struct plan *p = find_target(&q, &device, &t, &d) ? compile(&q, &t, &d) : NULL;
     bool ok = p;
     if (ok && q.emit)
-        ok = explain_emit(p, &device->target, q.emit, &out, &d);
+        ok = explain_emit(p, &t, q.emit, &out, &d);
     else if (ok && q.json)
         explain_json(p, &out);
     else if (ok)

@@ -29,7 +29,9 @@ static bool
 emit_code(const struct plan *p, const struct target *t, struct str *out, struct diag *d,
           bool assembly)
 {
-    bool ok = true;
+    bool ok = t->kind == DEVICE_CPU ||
+              diag_set(d, DIAG_INVALID, "--emit %s is for kernels of the CPU; those of a GPU are "
+                                        "shown by --emit cuda", assembly ? "asm" : "llvm");
     for (uint32_t i = 0; i < p->launch.n && ok; i++) {
         const struct launch *l = &p->launch.at[i];
         struct str text = {0};
@@ -59,6 +61,21 @@ emit_asm(const struct plan *p, const struct target *t, struct str *out, struct d
 }
 
 static bool
+emit_cuda(const struct plan *p, const struct target *t, struct str *out, struct diag *d)
+{
+    bool ok = t->kind == DEVICE_CUDA ||
+              diag_set(d, DIAG_INVALID, "--emit cuda is for kernels of a GPU: add --device cuda:0, "
+                                        "or an architecture, --device sm_90");
+    for (uint32_t i = 0; i < p->launch.n && ok; i++) {
+        num_vec num = {0};
+        str_printf(out, "%s// %s\n", i ? "\n" : "", p->launch.at[i].kernel.name);
+        ok = cuda_emit(&p->launch.at[i].kernel, &p->launch.at[i].sched, t, out, &num, d);
+        vec_free(&num);
+    }
+    return ok;
+}
+
+static bool
 emit_dot(const struct plan *p, const struct target *t, struct str *out, struct diag *d)
 {
     (void)t;
@@ -74,6 +91,7 @@ static const struct {
             {"kernels", emit_kernels},
             {"llvm", emit_llvm},
             {"asm", emit_asm},
+            {"cuda", emit_cuda},
             {"dot", emit_dot}};
 enum { FORMS = sizeof form / sizeof *form };
 

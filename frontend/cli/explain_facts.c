@@ -282,6 +282,23 @@ scatter_words(const struct schedule *s, struct str *out)
     str_printf(out, "updates in the order of the index, vectors of %u", s->vec);
 }
 
+static void
+cuda_words(const struct launch *l, struct str *out)
+{
+    const struct schedule *s = &l->sched;
+    str_printf(out, "%lld blocks of %u threads", (long long)s->units, s->threads);
+    if (s->vec > 1)
+        str_printf(out, ", vectors of %u", s->vec);
+    if (s->unroll > 1)
+        str_printf(out, ", %u in flight", s->unroll);
+    if (l->kernel.cls == CLASS_ROW)
+        str_printf(out, ", %u threads a row", s->tile[0]);
+    if (l->kernel.nstage > 1)
+        str_printf(out, ", in %u stages", l->kernel.nstage);
+    if (s->index64)
+        str_add(out, ", positions of 64 bits");
+}
+
 void
 class_words(const struct launch *l, struct str *out)
 {
@@ -294,6 +311,10 @@ class_words(const struct launch *l, struct str *out)
     const struct schedule *s = &l->sched;
     char text[64];
     str_printf(out, "%s: ", kernel_class_name[l->kernel.cls]);
+    if (s->threads) {
+        cuda_words(l, out);
+        return;
+    }
     words[l->kernel.cls](s, out);
     bool whole = l->kernel.cls == CLASS_CONTRACT || l->kernel.cls == CLASS_SORT ||
                  l->kernel.cls == CLASS_SCATTER;

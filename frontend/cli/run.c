@@ -6,6 +6,7 @@
 #include "frontend/cli/npy.h"
 #include "frontend/cli/translate.h"
 
+#include "ir/interp_walk.h"
 #include "ir/literal.h"
 
 #include <inttypes.h>
@@ -16,7 +17,7 @@
 enum { SHOWN = 8 };
 
 struct request {
-    const char *file;
+    const char *file, *device;
     word_list in, out, dims;
     int64_t threads;
     bool eager, strict;
@@ -42,7 +43,8 @@ parse(struct args *a, struct request *q)
         else if (args_flag(a, "--strict"))
             q->strict = true;
         else if (args_pair(a, "--in", "NAME=FILE", &q->in) ||
-                 args_pair(a, "--out", "NAME=FILE", &q->out) || args_dim(a, &q->dims))
+                 args_pair(a, "--out", "NAME=FILE", &q->out) || args_dim(a, &q->dims) ||
+                 args_value(a, "--device", &q->device))
             continue;
         else if (args_value(a, "--threads", &text))
             args_number(a, "--threads", text, 1, 1024, &q->threads);
@@ -266,11 +268,33 @@ context_failed(struct evaluation *s, const char *what)
 }
 
 static bool
+on_cpu(const struct request *q)
+{
+    return !q->device || !strcmp(q->device, "cpu");
+}
+
+// An array on the context's device, row-major.
+static fc_tensor
+dense_copy(fc_context *ctx, const struct tensor *t, const fc_dim *shape)
+{
+    size_t size = dtype_size(t->dtype);
+    char *memory = xmalloc((size_t)tensor_count(t) * size + 1), *next = memory;
+    struct walk w;
+    walk_start(&w, t->rank, t->dim);
+    walk_follow(&w, t);
+    for (; w.left; walk_next(&w), next += size)
+        scalar_store(t->dtype, next, tensor_get(t, w.offset[0]));
+    fc_tensor x = fc_from_host(ctx, (fc_dtype)t->dtype, memory, shape, t->rank);
+    xfree(memory);
+    return x;
+}
+
+static bool
 compute(struct evaluation *s, const struct request *q)
 {
     const struct graph *g = s->g;
     fc_options o = {.size = sizeof o, .threads = (int)q->threads, .strict = q->strict,
-                    .mode = q->eager ? FC_EAGER : FC_LAZY};
+                    .mode = q->eager ? FC_EAGER : FC_LAZY, .device = q->device};
     if (fc_context_new(&o, &s->ctx))
         return context_failed(s, "no context could be made");
     for (uint32_t i = 0; i < g->inputs.n; i++) {
@@ -278,8 +302,9 @@ compute(struct evaluation *s, const struct request *q)
         fc_dim shape[MAX_RANK];
         for (uint32_t a = 0; a < t->rank; a++)
             shape[a] = fc_n(t->dim[a]);
-        s->in[i] = fc_borrow(s->ctx, (fc_dtype)t->dtype, t->data, shape, t->rank, t->stride, NULL,
-                             NULL);
+        s->in[i] = on_cpu(q) ? fc_borrow(s->ctx, (fc_dtype)t->dtype, t->data, shape,
+                                         t->rank, t->stride, NULL, NULL)
+                             : dense_copy(s->ctx, t, shape);
         if (!fc_valid(s->in[i]))
             return context_failed(s, "an input was refused");
     }
@@ -333,13 +358,17 @@ write_outputs(struct evaluation *s, const struct request *q, struct str *text)
         for (uint32_t a = 0; a < t.rank; a++)
             t.dim[a] = dim_of(g, shape, a);
         const void *data = NULL; // the context's; nobody writes to it
-        bool ok = !fc_data(s->out[i], &data) || context_failed(s, "no result");
-        t.data = (void *)(uintptr_t)data;
+        size_t bytes = (size_t)tensor_count(&t) * dtype_size(t.dtype);
+        void *copy = on_cpu(q) ? NULL : xmalloc(bytes + 1);
+        fc_status status = copy ? fc_read(s->out[i], copy, bytes) : fc_data(s->out[i], &data);
+        bool ok = !status || context_failed(s, "no result");
+        t.data = copy ? copy : (void *)(uintptr_t)data;
         snprintf(number, sizeof number, "out%" PRIu32, i);
         if (ok && path)
             ok = npy_write(path, &t, &s->d);
         else if (ok)
             show(&t, name && *name ? name : number, text);
+        xfree(copy);
         if (!ok)
             return false;
     }

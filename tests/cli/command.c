@@ -184,7 +184,7 @@ Test(command, usage_errors_have_words_and_code_2)
     EXPECT(fusec("explain f.fuse g.fuse"), 2, "unknown argument 'g.fuse'");
     EXPECT(fusec("explain"), 2, "a .fuse file was expected");
     EXPECT(fusec("explain f.fuse --emit"), 2, "--emit needs a value");
-    EXPECT(fusec("explain f.fuse --emit c"), 2, "one of ir, kernels, llvm, asm, dot");
+    EXPECT(fusec("explain f.fuse --emit c"), 2, "one of ir, kernels, llvm, asm, cuda, dot");
     EXPECT(fusec("explain f.fuse --emit ir --json"), 2, "exclude each other");
     EXPECT(fusec("run f.fuse --threads none"), 2, "a number from 1 to 1024");
     EXPECT(fusec("bench --filter no_such_workload"), 2, "no workload's name contains");

@@ -1,0 +1,168 @@
+// schedule_cuda.c: how kernels are laid out on a GPU. Blocks are units; classes as on the CPU, but
+// a row belongs to a group of threads of one block, whatever its length.
+//
+// Vectors are 16 bytes of the narrowest type that runs along memory, where extents, bases and
+// strides let every vector start at a multiple of its size.
+#include "passes/schedule.h"
+
+#include "ir/base/size.h"
+#include "passes/plan.h"
+
+enum { VEC_BYTES = 16, MOST_LANES = 8, POINTWISE_THREADS = 256, ROW_THREADS = 128,
+       MOST_ROW_THREADS = 512, COLUMN_THREADS = 512, CONTRACT_THREADS = 256, WARP = 32 };
+// Beyond any position that a kernel computes with are those of lanes that do not exist.
+static const int64_t most_index = INT32_MAX - (1 << 20);
+
+static bool
+needs_index64(const struct kernel *k)
+{
+    if (kernel_points(k, AXIS_P) > most_index || kernel_points(k, AXIS_R) > most_index)
+        return true;
+    for (uint32_t i = 0; i < k->buffers.n; i++)
+        if (k->buffers.at[i].span_hi > most_index || k->buffers.at[i].span_lo < -most_index)
+            return true;
+    for (uint32_t i = 0; i < k->access.n + k->affine.n; i++) {
+        const struct access *x = i < k->access.n ? &k->access.at[i]
+                                                 : &k->affine.at[i - k->access.n];
+        int64_t reach = x->base < 0 ? -x->base : x->base;
+        for (uint32_t a = 0; a < k->naxis; a++) {
+            int64_t stride = x->stride[a] < 0 ? -x->stride[a] : x->stride[a], part;
+            if (__builtin_mul_overflow(stride, k->axis[a].extent, &part) ||
+                __builtin_add_overflow(reach, part, &reach))
+                return true;
+        }
+        if (reach > most_index)
+            return true;
+    }
+    return false;
+}
+
+// Elements of a vector along an axis: 1 where something that runs along it could not be taken so.
+static uint8_t
+vector_lanes(const struct kernel *k, uint32_t axis)
+{
+    uint32_t least = VEC_BYTES;
+    for (uint32_t i = 0; i < k->access.n; i++)
+        if (k->access.at[i].stride[axis] == 1 && dtype_size(k->access.at[i].dtype) < least)
+            least = dtype_size(k->access.at[i].dtype);
+    int64_t lanes = min64(VEC_BYTES / least, MOST_LANES);
+    for (uint32_t i = 0; i < k->access.n; i++) {
+        const struct access *x = &k->access.at[i];
+        if (x->stride[axis] != 1)
+            continue;
+        while (lanes > 1 && x->base % lanes)
+            lanes /= 2;
+        for (uint32_t a = 0; a < k->naxis; a++)
+            while (a != axis && lanes > 1 && x->stride[a] % lanes)
+                lanes /= 2;
+    }
+    while (lanes > 1 && k->axis[axis].extent % lanes)
+        lanes /= 2;
+    return (uint8_t)lanes;
+}
+
+static int64_t
+body_ops(const struct kernel *k)
+{
+    int64_t ops = 0;
+    for (uint32_t i = 1; i < k->inst.n; i++)
+        ops += k->inst.at[i].level == LEVEL_ONCE ? 0 : op_table[k->inst.at[i].op].cost;
+    return ops;
+}
+
+static void
+pointwise(const struct kernel *k, const struct target *t, struct schedule *s)
+{
+    int64_t points = kernel_points(k, AXIS_P), ops = body_ops(k);
+    s->vec = k->naxis ? vector_lanes(k, k->naxis - 1u) : 1;
+    s->unroll = ops <= 8 ? 4 : ops <= 24 ? 2 : 1;
+    s->threads = POINTWISE_THREADS;
+    while (s->unroll > 1 && points < (int64_t)s->threads * s->vec * s->unroll * 4 * t->units)
+        s->unroll /= 2;
+    s->units = ceil_div(points, (int64_t)s->threads * s->vec * s->unroll);
+}
+
+static void
+row(const struct kernel *k, const struct target *t, struct schedule *s)
+{
+    int64_t rows = kernel_points(k, AXIS_P), n = kernel_points(k, AXIS_R);
+    s->vec = vector_lanes(k, k->naxis - 1u);
+    s->unroll = 4;
+    int64_t own = 16 / s->vec, group = own, most = rows < t->units ? 1024 : MOST_ROW_THREADS;
+    while (group < own * ceil_div(n, RED_BLOCK) && group < most)
+        group *= 2;
+    s->threads = (uint16_t)(group > WARP ? group : ROW_THREADS);
+    s->tile[0] = (uint16_t)group;
+    s->units = group > WARP ? rows : ceil_div(rows, s->threads / group);
+}
+
+static void
+column(const struct kernel *k, struct schedule *s)
+{
+    uint32_t last = k->naxis - k->nred - 1u;
+    s->vec = vector_lanes(k, last);
+    if (s->vec > 4)
+        s->vec = 4; // 16 lanes of as many columns share the block's memory
+    s->unroll = 4;
+    s->threads = COLUMN_THREADS;
+    int64_t strips = ceil_div(k->axis[last].extent, (int64_t)WARP * s->vec);
+    s->units = kernel_points(k, AXIS_P) / max64(k->axis[last].extent, 1) * strips;
+}
+
+// All that a scan does, it does in one pass over the elements.
+static bool
+takes_scan(const struct kernel *k)
+{
+    bool takes = k->nred && k->nstage == 1;
+    for (uint32_t i = 0; i < k->acc.n; i++)
+        takes &= k->acc.at[i].scope == ALONG_R;
+    for (uint32_t i = 0; i < k->store.n; i++)
+        takes &= k->store.at[i].level == LEVEL_ELEM;
+    return takes;
+}
+
+bool
+schedule_cuda(struct kernel *k, const struct target *t, bool along_columns, struct schedule *s,
+              uint8_t *why)
+{
+    *s = (struct schedule){.grain = 1, .chunk = 1, .index64 = needs_index64(k)};
+    bool scans = false, other = false;
+    for (uint32_t i = 0; i < k->acc.n; i++) {
+        scans |= k->acc.at[i].scope == ALONG_R;
+        other |= k->acc.at[i].scope == OVER_P ||
+                 (k->cls == CLASS_SORT && k->acc.at[i].descending != k->acc.at[0].descending);
+    }
+    if (other || (scans && !takes_scan(k))) {
+        *why = REASON_no_class;
+        return false;
+    }
+    if (k->cls == CLASS_CONTRACT) {
+        s->cls = CLASS_CONTRACT;
+        s->vec = s->unroll = 1;
+        s->threads = CONTRACT_THREADS;
+        s->units = ceil_div(kernel_points(k, AXIS_P), CONTRACT_THREADS);
+    } else if (k->cls == CLASS_SORT || k->cls == CLASS_SCATTER) {
+        s->cls = k->cls;
+        s->vec = s->unroll = 1;
+        s->threads = POINTWISE_THREADS;
+        int64_t points = kernel_points(k, AXIS_P), line = k->axis[k->naxis - 1].extent;
+        if (k->cls == CLASS_SORT)
+            points = points / max64(k->axis[k->naxis - 2].extent, 1) * line;
+        s->units = ceil_div(points, POINTWISE_THREADS);
+    } else if (scans) {
+        k->cls = s->cls = CLASS_SCAN;
+        s->vec = s->unroll = 1;
+        s->threads = ROW_THREADS;
+        s->units = ceil_div(kernel_points(k, AXIS_P), ROW_THREADS / SCAN_LANES);
+    } else if (!k->nred) {
+        k->cls = s->cls = CLASS_POINTWISE;
+        pointwise(k, t, s);
+    } else if (along_columns) {
+        k->cls = s->cls = CLASS_COLUMN;
+        column(k, s);
+    } else {
+        k->cls = s->cls = CLASS_ROW;
+        row(k, t, s);
+    }
+    return true;
+}

@@ -1,0 +1,143 @@
+// cuda.c: kernels for GPUs. Every kernel of the benchmark graphs and of random graphs is made into
+// CUDA C and compiled by NVRTC, where that is found, for each of the architectures below. Where
+// there is a GPU they run on it too and give the kernel interpreter's bits: the order of reductions
+// is the same on every device.
+#include "codegen/codegen.h"
+#include "ir/base/mem.h"
+#include "ir/text.h"
+#include "runtime/device.h"
+#include "runtime/target.h"
+#include "tests/support/graph_gen.h"
+#include "tests/support/run_plan.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const architecture[] = {"sm_80", "sm_90", "sm_100"};
+
+// How many kernels of g NVRTC took.
+static uint32_t
+compile_graph(const struct graph *g, const struct target *t, const char *what)
+{
+    struct diag d = {0};
+    struct plan *p = plan_build(g, t, NULL, &d);
+    cr_assert(p, "%s: %s", what, d.text);
+    for (uint32_t i = 0; i < p->launch.n; i++) {
+        const struct launch *l = &p->launch.at[i];
+        struct str text = {0};
+        num_vec num = {0};
+        size_t size = 0;
+        bool ok = cuda_emit(&l->kernel, &l->sched, t, &text, &num, &d);
+        cr_assert(ok, "%s, %s: %s", what, l->kernel.name, d.text);
+        void *cubin = cuda_object(str_text(&text), t->arch, &size, &d);
+        cr_assert(cubin, "%s, %s: %s\n%s", what, l->kernel.name, d.text, str_text(&text));
+        xfree(cubin);
+        str_free(&text);
+        vec_free(&num);
+    }
+    uint32_t n = p->launch.n;
+    plan_free(p);
+    return n;
+}
+
+static struct graph *
+random_graph(uint64_t seed)
+{
+    return gen_graph(&(struct gen_options){.seed = seed, .min_ops = 2, .max_ops = 12,
+                                           .views = true, .reductions = true, .matmul = true,
+                                           .composites = true, .math = seed % 4 == 0,
+                                           .mixed = seed % 3 == 0, .half = seed % 5 == 0,
+                                           .max_extent = seed % 7 == 0 ? 700 : 40});
+}
+
+Test(cuda, nvrtc_takes_kernels_of_random_graphs, .timeout = 170)
+{
+    struct diag d = {0};
+    if (!cuda_codegen_available(&d))
+        cr_skip_test("%s", d.text);
+    uint32_t kernels = 0, graphs = seed_count(60);
+    for (uint64_t seed = seed_first(); seed < seed_first() + graphs; seed++) {
+        struct graph *g = random_graph(seed);
+        struct target t;
+        cr_assert(cuda_target(&t, architecture[seed % 3]));
+        char what[40];
+        snprintf(what, sizeof what, "seed %llu", (unsigned long long)seed);
+        kernels += compile_graph(g, &t, what);
+        graph_free(g);
+    }
+    cr_log_info("%u kernels of %u graphs compiled", kernels, graphs);
+}
+
+// ---- on a GPU
+
+static struct device *gpu;
+
+
+static void
+run_on_gpu(const struct graph *g, uint64_t seed, struct tally *tally)
+{
+    struct diag d = {0};
+    char where[200];
+    uint32_t n = g->inputs.n, m = g->outputs.n;
+    struct tensor *in = xcalloc(n + 1, sizeof *in);
+    struct guarded *mem = xcalloc(n + 1, sizeof *mem);
+    void **at = xcalloc(n + 1, sizeof *at), **result = xcalloc(m + 1, sizeof *result);
+    void **want = outputs_of(g), **got = outputs_of(g);
+    for (uint32_t i = 0; i < n; i++) {
+        mem[i] = gen_input(g, i, seed, true, &in[i]);
+        int64_t bytes = (int64_t)mem[i].bytes;
+        at[i] = gpu->ops->alloc(gpu, bytes);
+        cr_assert(gpu->ops->upload(gpu, at[i], mem[i].data, bytes, &d), "%s", d.text);
+    }
+    for (uint32_t i = 0; i < m; i++)
+        result[i] = gpu->ops->alloc(gpu, (int64_t)output_bytes(g, i));
+    if (!run_fused(g, in, want, NULL, NULL, &d))
+        cr_assert_fail("seed %llu: %s", (unsigned long long)seed, d.text);
+    struct plan *p = plan_build(g, &gpu->target, NULL, &d);
+    cr_assert(p, "seed %llu: %s", (unsigned long long)seed, d.text);
+    struct executable *e = executable_new(p, gpu, &d);
+    cr_assert(e, "seed %llu: %s", (unsigned long long)seed, d.text);
+    cr_assert(executable_run(e, at, result, &d), "seed %llu: %s", (unsigned long long)seed, d.text);
+    for (uint32_t i = 0; i < m; i++)
+        cr_assert(gpu->ops->download(gpu, got[i], result[i], (int64_t)output_bytes(g, i), &d), "%s",
+                  d.text);
+    if (!compare_outputs(g, want, got, tally, where))
+        fail_with(g, seed, "the GPU and the kernel interpreter differ", where);
+    executable_unref(e);
+    for (uint32_t i = 0; i < n; i++) {
+        gpu->ops->release(gpu, at[i], (int64_t)mem[i].bytes);
+        guarded_free(&mem[i]);
+    }
+    for (uint32_t i = 0; i < m; i++)
+        gpu->ops->release(gpu, result[i], (int64_t)output_bytes(g, i));
+    free_outputs(g, want);
+    free_outputs(g, got);
+    xfree(in);
+    xfree(mem);
+    xfree(at);
+    xfree(result);
+}
+
+Test(cuda, random_graphs_give_the_interpreters_bits, .timeout = 500)
+{
+    struct diag d = {0};
+    struct tally tally = {0};
+    gpu = device_open("cuda:0", 0, 0, &d);
+    if (!gpu)
+        cr_skip_test("%s", d.text);
+    uint32_t graphs = seed_count(150);
+    for (uint64_t seed = seed_first(); seed < seed_first() + graphs; seed++) {
+        struct graph *g = random_graph(seed);
+        run_on_gpu(g, seed, &tally);
+        tally.graphs++;
+        graph_free(g);
+    }
+    struct device_counters c;
+    gpu->counters(gpu, &c);
+    cr_log_info("%llu graphs, %llu elements, %lld launches, %lld kernels compiled",
+                (unsigned long long)tally.graphs, (unsigned long long)tally.elements,
+                (long long)c.kernels, (long long)c.compiles);
+    device_close(gpu);
+}
