@@ -330,7 +330,7 @@ arange_of_integers(const char *file, int line, fc_context *ctx, fc_dtype dtype, 
 static double
 as_double(fc_num x)
 {
-    return x.is_int ? (double)x.i : x.f;
+    return x.is_large ? (double)(uint64_t)x.i : x.is_int ? (double)x.i : x.f;
 }
 
 fc_tensor
@@ -341,6 +341,9 @@ fc_arange_at(const char *file, int line, fc_context *ctx, fc_dtype dtype, fc_num
         return (fc_tensor){0};
     double from = as_double(start), to = as_double(stop), by = as_double(step);
     bool integers = start.is_int && stop.is_int && step.is_int;
+    if (integers && (start.is_large || stop.is_large || step.is_large))
+        return refused(ctx, file, line, "arange: %g to %g by %g; integers below 2^63 are needed",
+                       from, to, by);
     if (!fc_dtype_size(dtype))
         return refused(ctx, file, line, "arange: %d is no dtype", (int)dtype);
     if (by == 0)

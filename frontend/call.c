@@ -5,7 +5,9 @@
 #include "frontend/call.h"
 
 #include "ir/base/check.h"
+#include "ir/expand.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -100,9 +102,19 @@ call_dims(struct call *c, const fc_dim *v, int n)
         call_int(c, v[i].v); // translated when the context is known
 }
 
+uint8_t
+number_dtype(fc_num x)
+{
+    return x.is_large ? DT_u64 : x.is_int ? DT_i64 : DT_f64;
+}
+
 bool
 number_bits(uint8_t d, fc_num x, uint64_t *bits)
 {
+    if (x.is_large) {
+        *bits = eval_primitive(OP_cast, DT_u64, d, (uint64_t)x.i, 0, 0);
+        return !dtype_is_int(d) || d == DT_u64;
+    }
     *bits = x.is_int ? scalar_from_int(d, x.i) : scalar_from_double(d, x.f);
     if (!x.is_int || !dtype_is_int(d))
         return true;
@@ -135,8 +147,10 @@ find_context(struct call *c)
 static bool
 does_not_fit(struct call *c, fc_num x, uint8_t dtype)
 {
-    context_fail(c->ctx, c->file, c->line, FC_INVALID, "%s: %lld does not fit in %s", c->name,
-                 (long long)x.i, dtype_name(dtype));
+    char number[32];
+    snprintf(number, sizeof number, x.is_large ? "%" PRIu64 : "%" PRId64, x.i);
+    context_fail(c->ctx, c->file, c->line, FC_INVALID, "%s: %s does not fit in %s", c->name, number,
+                 dtype_name(dtype));
     return false;
 }
 
@@ -144,7 +158,7 @@ static bool
 resolve_number(struct call *c)
 {
     bool weak = !c->number_dtype;
-    uint8_t d = !weak ? c->number_dtype : c->number.is_int ? DT_i64 : DT_f64;
+    uint8_t d = weak ? number_dtype(c->number) : c->number_dtype;
     uint64_t bits;
     if (!number_bits(d, c->number, &bits))
         return does_not_fit(c, c->number, d);
@@ -198,8 +212,9 @@ strengthen(struct call *c, struct value **v, uint8_t dtype)
     struct value *old = *v, *made;
     uint8_t from = value_dtype(ctx, old);
     if (old->state == VALUE_LITERAL) {
-        fc_num x = from == DT_i64 ? fc_num_int((int64_t)old->bits)
-                                  : fc_num_float(scalar_to_double(from, old->bits));
+        fc_num x = from == DT_u64   ? fc_num_unsigned(old->bits)
+                   : from == DT_i64 ? fc_num_int((int64_t)old->bits)
+                                    : fc_num_float(scalar_to_double(from, old->bits));
         uint64_t bits;
         if (!number_bits(dtype, x, &bits))
             return does_not_fit(c, x, dtype);

@@ -61,6 +61,7 @@ fc_tensor call_end(struct call *c);
 
 // A number as a scalar of dtype d. False: an integer that d cannot hold.
 bool number_bits(uint8_t d, fc_num x, uint64_t *bits);
+uint8_t number_dtype(fc_num x); // its own: f64, i64 or u64
 
 // Any op, its attributes laid out as ir/graph.h says: for callers that walk the op table.
 fc_tensor call_op(fc_context *ctx, uint16_t op, const fc_tensor *in, uint32_t nin,

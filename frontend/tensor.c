@@ -156,7 +156,7 @@ fc_scalar_at(const char *file, int line, fc_context *ctx, fc_num value)
     if (!ctx)
         return (fc_tensor){0};
     uint64_t bits;
-    uint8_t d = value.is_int ? DT_i64 : DT_f64;
+    uint8_t d = number_dtype(value);
     number_bits(d, value, &bits);
     context_lock(ctx);
     fc_tensor t = slot_new(ctx, value_literal(ctx, d, bits, true));

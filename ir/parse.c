@@ -546,9 +546,36 @@ output_name_follows(const struct parser *p)
 }
 
 static bool
+is_new_name(struct parser *p, const struct token *at, const char *name)
+{
+    for (uint32_t i = 0; *name && i < p->g->outputs.n; i++)
+        if (!strcmp(p->g->outputs.at[i].name, name))
+            return parse_error(p, at, "two outputs are called '%s'; give each a name of its own",
+                               name);
+    return true;
+}
+
+// `sub %x, %y, %z` is an op with an operand too many, or two outputs: it has to be said which.
+static bool
+check_end_of_output(struct parser *p, const struct token *at)
+{
+    struct lexer ahead = p->lexer;
+    struct token next = lex_next(&ahead);
+    bool operand = next.kind == TOK_REF || next.kind == TOK_NUMBER;
+    if (!p->open || !token_is(&p->tok, ',') || !operand)
+        return true;
+    uint32_t n = at->n < 60 ? at->n : 60;
+    return parse_error(p, at,
+                       "'%.*s' has all its operands before the last comma; if another output "
+                       "follows there, write return (%.*s ...), ...", (int)n, at->at, (int)n,
+                       at->at);
+}
+
+static bool
 parse_output(struct parser *p)
 {
     const char *name = "";
+    struct token named = p->tok;
     ref r;
     if (output_name_follows(p)) {
         if (p->tok.kind == TOK_STRING) {
@@ -560,7 +587,11 @@ parse_output(struct parser *p)
         }
         parse_advance(p);
     }
-    if (!parse_value(p, &r))
+    struct token at = p->tok;
+    p->open = false;
+    if (!is_new_name(p, &named, name) || !parse_value(p, &r))
+        return false;
+    if (at.kind == TOK_NAME && !check_end_of_output(p, &at))
         return false;
     graph_add_output(p->g, name, r);
     return true;
@@ -612,6 +643,8 @@ parse_graph(struct parser *p)
         parse_advance(p);
     } else if (p->tok.kind == TOK_STRING && !parse_string(p, &p->g->name)) {
         return false;
+    } else if (p->tok.kind == TOK_NAME) {
+        return parse_expected(p, "'(' before the inputs (the graph's name is written @g)");
     }
     if (!parse_declarations(p) || !parse_expect(p, '(', "before the inputs"))
         return false;

@@ -29,6 +29,7 @@ struct parser {
     const char *file;
     const uint32_t *origin; // of all nodes; NULL: each has the place of its call
     uint32_t depth;
+    bool open; // the last call had several operands, and nothing enclosed them or followed
     VEC(struct binding) bindings;
     struct map binding_map; // ids are 1 + index
 };

@@ -82,6 +82,12 @@ nearest_op(const char *name)
 static bool
 unknown_op(struct parser *p, const struct call *c, const char *name)
 {
+    for (uint32_t i = 0; i < p->bindings.n; i++)
+        if (p->bindings.at[i].n == strlen(name) && *name &&
+            !memcmp(p->bindings.at[i].name, name, strlen(name)))
+            return parse_error(p, &c->name,
+                               "expected an op, found '%s', which is none; is %%%s meant?", name,
+                               name);
     const char *nearest = *name ? nearest_op(name) : NULL;
     return parse_error(p, &c->name, "expected an op, found '%.*s', which is none%s%s",
                        (int)(c->name.n < 60 ? c->name.n : 60), c->name.at,
@@ -149,6 +155,7 @@ static bool
 parse_operands(struct parser *p, struct call *c)
 {
     uint32_t most = op_table[c->op].arity;
+    p->open = false;
     if (token_is(&p->tok, '(')) {
         bool list = p->tok.glued;
         parse_advance(p);
@@ -156,8 +163,11 @@ parse_operands(struct parser *p, struct call *c)
             return true;
         if (!push_operand(p, c))
             return false;
-        if (list || token_is(&p->tok, ','))
-            return enclosed_operands(p, c);
+        if (list || token_is(&p->tok, ',')) {
+            bool ok = enclosed_operands(p, c);
+            p->open = false;
+            return ok;
+        }
         if (!parse_expect(p, ')', "after a value in parentheses"))
             return false;
     } else if (!most || !starts_operand(&p->tok)) {
@@ -168,6 +178,7 @@ parse_operands(struct parser *p, struct call *c)
     while ((most == 255 || c->operands.n < most) && parse_accept(p, ','))
         if (!push_operand(p, c))
             return false;
+    p->open = c->operands.n > 1 && !token_is(&p->tok, '{');
     return true;
 }
 

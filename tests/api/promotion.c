@@ -133,3 +133,64 @@ Test(promotion, numbers_that_do_not_fit)
     EXPECT_ERROR(ctx, FC_INVALID, "128", "i8");
     fc_context_free(ctx);
 }
+
+// ---- numbers of the host language
+
+enum { NUMBER_ODD = 41 }; // an enum constant is an int
+
+Test(promotion, numbers_of_every_type_arrive)
+{
+    fc_context *ctx = new_context(FC_LAZY);
+    fc_tensor x = fc_ones(ctx, FC_F64, FC_SCALAR_SHAPE);
+    double got;
+#define ADDS(number)                                                                               \
+    do {                                                                                           \
+        cr_assert_eq(fc_item(fc_add_scalar(x, number), &got), FC_OK, "%s", fc_error(ctx));         \
+        cr_assert_eq(got, 1 + (double)(number), #number ": %.17g", got);                           \
+    } while (0)
+    ADDS(1.5L);
+    ADDS(1.5);
+    ADDS(1.5f);
+    ADDS((bool)true);
+    ADDS((char)65);
+    ADDS((signed char)-7);
+    ADDS((unsigned char)200);
+    ADDS((short)-30000);
+    ADDS((unsigned short)60000);
+    ADDS(NUMBER_ODD);
+    ADDS(-5);
+    ADDS(4000000000u);
+    ADDS(-5000000000L);
+    ADDS(5000000000ul);
+    ADDS(-5000000000LL);
+    ADDS(0x9E3779B97F4A7C15ull);
+    ADDS((size_t)12);
+#undef ADDS
+    fc_context_free(ctx);
+}
+
+Test(promotion, integers_beyond_2_63)
+{
+    fc_context *ctx = new_context(FC_LAZY);
+    uint64_t one = 1, got = 0;
+    fc_tensor x = fc_from_host(ctx, FC_U64, &one, FC_SCALAR_SHAPE);
+    cr_assert_eq(fc_read(fc_mul_scalar(x, 0x9E3779B97F4A7C15ull), &got, sizeof got), FC_OK);
+    cr_assert_eq(got, 0x9E3779B97F4A7C15ull);
+    cr_assert_eq(fc_read(fc_full(ctx, FC_U64, UINT64_MAX, FC_SCALAR_SHAPE), &got, sizeof got),
+                 FC_OK);
+    cr_assert_eq(got, UINT64_MAX);
+    cr_assert_eq(fc_read(fc_add(x, fc_scalar(ctx, UINT64_MAX - 1)), &got, sizeof got), FC_OK);
+    cr_assert_eq(got, UINT64_MAX);
+    fc_tensor alone = fc_scalar(ctx, UINT64_MAX);
+    cr_assert_eq(fc_dtype_of(alone), FC_U64);
+    cr_assert_eq(fc_read(alone, &got, sizeof got), FC_OK);
+    cr_assert_eq(got, UINT64_MAX);
+    float f = 0;
+    cr_assert_eq(fc_read(fc_full(ctx, FC_F32, UINT64_MAX, FC_SCALAR_SHAPE), &f, sizeof f), FC_OK);
+    cr_assert_eq(f, 0x1p64f);
+    cr_assert(!fc_valid(fc_full(ctx, FC_I64, UINT64_MAX, FC_SCALAR_SHAPE)));
+    EXPECT_ERROR(ctx, FC_INVALID, "18446744073709551615", "does not fit in i64");
+    cr_assert(!fc_valid(fc_mul_scalar(fc_ones(ctx, FC_I32, FC_SCALAR_SHAPE), UINT64_MAX)));
+    EXPECT_ERROR(ctx, FC_INVALID, "18446744073709551615", "does not fit in i32");
+    fc_context_free(ctx);
+}

@@ -37,6 +37,22 @@ diff "$examples/black_scholes.expected" black_scholes.out
 if command -v c++ >/dev/null; then
     printf '#include <fusec.h>\nint main() { return fc_valid(fc_scalar(nullptr, 1.5f)); }\n' >use.cc
     c++ -std=c++17 -Wall -Wextra -Werror -fsyntax-only $(ask --cflags) use.cc
+    cat >numbers.cc <<'EOF'
+#include <fusec.h>
+static bool is(fc_num n, bool is_int, bool is_large, double f, int64_t i)
+{
+    return n.is_int == is_int && n.is_large == is_large && n.f == f && n.i == i;
+}
+int main()
+{
+    return !(is(FC_NUM(1.5f), 0, 0, 1.5, 0) && is(FC_NUM(1.5L), 0, 0, 1.5, 0) &&
+             is(FC_NUM(true), 1, 0, 0, 1) && is(FC_NUM((unsigned char)200), 1, 0, 0, 200) &&
+             is(FC_NUM(7u), 1, 0, 0, 7) && is(FC_NUM(UINT64_MAX), 1, 1, 0, -1) &&
+             is(FC_NUM(-1), 1, 0, 0, -1));
+}
+EOF
+    c++ -std=c++17 -Wall -Wextra -Werror $(ask --cflags) numbers.cc -o numbers
+    ./numbers || { echo "numbers of C++ are not what they are in C"; exit 1; }
     echo "the header is C++ too"
 else
     echo "no C++ compiler here: the header was not tried as C++"

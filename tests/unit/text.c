@@ -7,6 +7,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct graph *
@@ -166,7 +167,7 @@ Test(text, attributes_and_names)
         "%m = sum %x %n = mean %x {axes = [-1]} %v = var %x {axes = [0], correction = 1}\n"
         "%o = softmax %x %l = rms_norm %x, (sum %x {axes = [0]}) {eps = 1e-6}\n"
         "%w = argmax %x {axes = [1]} %u = take %x, %w {axis = 0} %z = cast %x {to = bf16}\n"
-        "%y = all %q return first = %r, \"second one\" = %p, %b, x = %s, x = %t, %d, %c, %i, %m,\n"
+        "%y = all %q return first = %r, \"second one\" = %p, %b, x = %s, z = %t, %d, %c, %i, %m,\n"
         "  %n, %v, %o, %l, %u, %z, %y, %7, 2.5:f64, nan:f16, true }"));
 }
 
@@ -262,6 +263,24 @@ Test(text, literals_are_short)
     assert_literal(DT_bool, 1, "true");
 }
 
+Test(text, outputs_that_look_like_operands)
+{
+    static const char *const two[] = {
+        "return (sub %x, %x), %x", "return sub(%x, %x), %x", "return sub (%x, %x), %x",
+        "return max %x {axes = []}, %x", "return y = sub %x, %x, z = neg %x",
+        "return sub %x, %x, neg %x", "return neg %x, %x", "return %x, sub %x, %x",
+    };
+    for (size_t i = 0; i < sizeof two / sizeof *two; i++) {
+        char text[100];
+        struct diag d = {0};
+        snprintf(text, sizeof text, "graph @f(%%x: f32) { %s }", two[i]);
+        struct graph *g = graph_parse(text, strlen(text), "two.fuse", &d);
+        cr_assert(g, "%s: %s", two[i], d.text);
+        cr_assert_eq(g->outputs.n, 2, "%s", two[i]);
+        graph_free(g);
+    }
+}
+
 Test(text, errors_have_places_and_words)
 {
     assert_refused("", "t.fuse:1:1: expected 'graph', found end of file");
@@ -276,6 +295,14 @@ Test(text, errors_have_places_and_words)
     assert_refused("graph(%x: f32, %x: f32) { return }", "%x is defined already, in line 1");
     assert_refused("graph(%x: f32) { return %y }", "%y is not defined");
     assert_refused("graph(%x: f32) { return add %x }", "'add' takes 2 operands, found 1");
+    assert_refused("graph(%x: f32) { return sub %x, %x, %x }",
+                   "1:25: 'sub' has all its operands before the last comma; if another output "
+                   "follows there, write return (sub ...), ...");
+    assert_refused("graph(%x: f32) { return a = neg %x, a = exp %x }",
+                   "1:37: two outputs are called 'a'; give each a name of its own");
+    assert_refused("graph(%x: f32) { return neg x }", "found 'x', which is none; is %x meant?");
+    assert_refused("graph g(%x: f32) { return neg %x }",
+                   "expected '(' before the inputs (the graph's name is written @g), found 'g'");
     assert_refused("graph(%x: f32) { return neg(%x, %x) }", "'neg' takes 1 operand, found 2");
     assert_refused("graph(%x: f32) { return add 1, 2 }", "needs a dtype here, as in 1:f32");
     assert_refused("graph(%x: f32) { return 1 }", "needs a dtype");
