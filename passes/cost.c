@@ -6,7 +6,7 @@
 // are computed again in each stage; a row belongs to one thread. So the fuser compares what the
 // classes chose.
 //
-// The unit is that of schedule_pointwise.c: an op on one element, about 4 ps of a Zen 5 core.
+// The unit is that of schedule_pointwise.c, about 4 ps of a Zen 5 core.
 // Measured there, in these units an element: arrays that are walked across in the second-level
 // cache 60, in the last-level cache 90 to 170, beyond 2000; rows of 1024 stored across 5000.
 #include "passes/cost.h"
@@ -24,9 +24,17 @@ enum {
     ACROSS_NEAR = 60,  // a load whose lanes are not neighbours, its lines at hand
     ACROSS_SHARED = 150,
     ACROSS_FAR = 2000,
-    STORE_NEAR = 80,
+    STORE_NEAR = 250,
     STORE_FAR = 4000,
     TURNED = 8,        // through the tile of a pointwise kernel
+    OP_UNIT = 2,       // of the op table's cost
+    SHORT_ROW = 64,    // elements
+    TREE = 100,        // that joins the lanes of a row's result
+    SHORT_TREE = 1000, // where rows would lie side by side but for what is summed over them
+    SCAN_STEP = 30,    // an element of a scan along a row, n times that of n in turn
+    SORT_ELEMENT = 40,
+    SORT_STEP = 10,    // for each time that a line is halved
+    SORT_ACROSS = 1500, // measured: 1024 lines of 1024 sorted and turned 3750 us, sorted 530
 };
 
 // The axis that vectors run along; naxis: none.
@@ -73,29 +81,44 @@ lines_stay(const struct kernel *k, const struct schedule *s, const struct target
     return again && lines <= sets / 2;
 }
 
-// One visit of an element.
+static int64_t
+stride_along(const struct kernel *k, const struct schedule *s, const struct access *a)
+{
+    uint32_t axis = vector_axis(k, s);
+    int64_t stride = axis < k->naxis ? a->stride[axis] : 1;
+    return stride < 0 ? -stride : stride;
+}
+
+// One visit of an element, where lanes are neighbours.
 static int64_t
 visit_cost(const struct kernel *k, const struct schedule *s, const struct target *t,
            const struct access *a, bool store)
 {
-    uint32_t axis = vector_axis(k, s);
     int64_t size = dtype_size(a->dtype), bytes = access_bytes(k, a);
     int64_t own = schedule_own_cache(t), shared = schedule_shared_cache(t);
-    int64_t dense = size * (bytes <= own ? 27 : bytes <= shared ? 40 : 120) / 10;
-    int64_t stride = axis < k->naxis ? a->stride[axis] : 1;
-    stride = stride < 0 ? -stride : stride;
-    if (stride == 0)
-        return store ? dense : 1;
-    if (stride == 1)
-        return dense;
+    if (!store && !stride_along(k, s, a))
+        return 1;
+    return size * (bytes <= own ? 27 : bytes <= shared ? 40 : 120) / 10;
+}
+
+// What it takes beyond that where they are not.
+static int64_t
+across_cost(const struct kernel *k, const struct schedule *s, const struct target *t,
+            const struct access *a, bool store)
+{
+    int64_t size = dtype_size(a->dtype), stride = stride_along(k, s, a);
+    int64_t dense = visit_cost(k, s, t, a, store), near = store ? STORE_NEAR : ACROSS_NEAR;
+    if (stride <= 1)
+        return 0;
     if (s->cls == CLASS_POINTWISE && s->transpose && !store && a->stride[s->transpose - 1] == 1)
-        return dense + TURNED;
-    int64_t near = store ? STORE_NEAR : ACROSS_NEAR;
-    if (lines_stay(k, s, t, a, axis))
-        return dense + near;
-    int64_t part = min64(stride * size, LINE); // of a line, where neighbours share it
-    int64_t lost = store ? STORE_FAR : bytes <= shared ? ACROSS_SHARED : ACROSS_FAR;
-    return dense + (part < LINE ? near + dense * (part / size) : lost);
+        return TURNED;
+    if (lines_stay(k, s, t, a, vector_axis(k, s)))
+        return near;
+    if (stride * size < LINE) // neighbours share it
+        return near + dense * stride;
+    return store                                                ? STORE_FAR
+           : access_bytes(k, a) <= schedule_shared_cache(t) ? ACROSS_SHARED
+                                                                : ACROSS_FAR;
 }
 
 // The stages in which each element is computed.
@@ -129,34 +152,118 @@ threads_at_work(const struct schedule *s, const struct target *t)
     return max64(min64(n, min64(s->units, most)), 1);
 }
 
-int64_t
-kernel_cost(const struct kernel *k, const struct schedule *s, const struct target *t)
+static int64_t
+total(double work, const struct schedule *s, const struct target *t)
 {
-    if (s->cls == CLASS_CONTRACT || s->cls == CLASS_SORT || s->cls == CLASS_SCATTER)
-        return COST_UNKNOWN;
-    int64_t points = kernel_points(k, AXIS_P), all = points * kernel_points(k, AXIS_R);
-    int64_t elem = 0, row = 0;
+    const double most = 1e18; // of arrays that no memory holds
+    double cost = LAUNCH + work / (double)threads_at_work(s, t);
+    return (int64_t)(cost < most ? cost : most);
+}
+
+// Whether lines are read along memory and results written along it, or both from line to line.
+static bool
+sorts_straight(const struct kernel *k)
+{
+    uint32_t j = k->naxis - 2u, line = k->naxis - 1u;
+    bool read = false, written = true;
+    for (uint32_t i = 1; i < k->inst.n; i++)
+        read |= k->inst.at[i].op == OP_load && k->access.at[k->inst.at[i].aux].stride[line] == 1;
+    for (uint32_t i = 0; i < k->store.n; i++)
+        written &= k->access.at[k->store.at[i].access].stride[j] == 1;
+    bool one = k->axis[j].extent == 1 || kernel_points(k, AXIS_P) == k->axis[j].extent;
+    return one || read == written;
+}
+
+// Sorting n elements of a line, prologue and epilogue beside it.
+static int64_t
+sort_cost(const struct kernel *k, const struct schedule *s, const struct target *t)
+{
+    int64_t line = k->axis[k->naxis - 1].extent, results = kernel_points(k, AXIS_P);
+    int64_t lines = results / max64(k->axis[k->naxis - 2].extent, 1), each = SORT_ELEMENT;
+    for (int64_t n = line; n > 1; n /= 2)
+        each += SORT_STEP;
+    int64_t across = sorts_straight(k) ? 0 : SORT_ACROSS;
+    int64_t elem = 0, result = 0;
+    for (uint32_t i = 1; i < k->inst.n; i++) {
+        const struct inst *x = &k->inst.at[i];
+        int64_t cost = x->op == OP_load ? dtype_size(x->dtype) * 3 : OP_UNIT * op_table[x->op].cost;
+        *(x->level == LEVEL_ELEM ? &elem : &result) += cost;
+    }
+    for (uint32_t i = 0; i < k->store.n; i++)
+        result += dtype_size(k->access.at[k->store.at[i].access].dtype) * 3;
+    return total((double)(elem + each) * (double)lines * (double)line +
+                     (double)(result + across) * (double)results,
+                 s, t);
+}
+
+static bool
+sums_rows(const struct kernel *k)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < k->acc.n; i++)
+        any |= k->acc.at[i].scope == OVER_P;
+    return any;
+}
+
+// What a vector of elements takes, and what a row takes.
+struct work {
+    int64_t ops, moved, across, row;
+};
+
+static struct work
+work_of(const struct kernel *k, const struct schedule *s, const struct target *t)
+{
+    struct work w = {0};
+    // A row's own values are computed one by one, unless rows lie side by side in vectors.
+    int64_t lanes = s->cls == CLASS_ROW && !s->rows ? RED_LANES : 1;
     uint32_t *stages = stages_of(k, s);
     for (uint32_t i = 1; i < k->inst.n; i++) {
         const struct inst *x = &k->inst.at[i];
-        int64_t cost = op_table[x->op].cost;
-        if (x->op == OP_load)
-            cost = x->a ? ACROSS_NEAR
-                        : visit_cost(k, s, t, &k->access.at[x->aux], false);
-        if (x->level == LEVEL_ELEM || !k->nred)
-            elem += cost * __builtin_popcount(stages[i]);
+        bool loads = x->op == OP_load, elem = x->level == LEVEL_ELEM || !k->nred;
+        int64_t cost = OP_UNIT * op_table[x->op].cost;
+        int64_t times = __builtin_popcount(stages[i]);
+        const struct access *a = loads ? &k->access.at[x->aux] : NULL;
+        if (loads && elem) {
+            w.moved += times * visit_cost(k, s, t, a, false);
+            w.across += times * (x->a ? ACROSS_NEAR : across_cost(k, s, t, a, false));
+        } else if (elem)
+            w.ops += cost * times;
         else if (x->level == LEVEL_ROW)
-            row += x->op == OP_load ? dtype_size(x->dtype) * 3 : cost;
+            w.row += loads ? dtype_size(x->dtype) * 3 : cost * lanes;
     }
-    for (uint32_t i = 0; i < k->acc.n; i++)
-        elem += k->acc.at[i].scope == OVER_P ? 0 : op_table[k->acc.at[i].op].cost;
+    int64_t tree = kernel_points(k, AXIS_R) < SHORT_ROW && sums_rows(k) ? SHORT_TREE : TREE;
+    for (uint32_t i = 0; i < k->acc.n; i++) {
+        w.ops += k->acc.at[i].scope == OVER_P ? 0 : OP_UNIT * op_table[k->acc.at[i].op].cost;
+        w.row += k->acc.at[i].scope == OVER_R && lanes > 1 ? tree : 0;
+    }
     for (uint32_t i = 0; i < k->store.n; i++) {
         const struct access *a = &k->access.at[k->store.at[i].access];
-        if (k->store.at[i].level == LEVEL_ELEM || !k->nred)
-            elem += visit_cost(k, s, t, a, true);
-        else if (k->store.at[i].level == LEVEL_ROW)
-            row += dtype_size(a->dtype) * 3;
+        if (k->store.at[i].level == LEVEL_ELEM || !k->nred) {
+            w.moved += visit_cost(k, s, t, a, true);
+            w.across += across_cost(k, s, t, a, true);
+        } else if (k->store.at[i].level == LEVEL_ROW)
+            w.row += dtype_size(a->dtype) * 3;
     }
     xfree(stages);
-    return LAUNCH + (elem * all + row * points) / threads_at_work(s, t);
+    return w;
+}
+
+int64_t
+kernel_cost(const struct kernel *k, const struct schedule *s, const struct target *t)
+{
+    if (s->cls == CLASS_CONTRACT || s->cls == CLASS_SCATTER)
+        return COST_UNKNOWN;
+    if (s->cls == CLASS_SORT)
+        return sort_cost(k, s, t);
+    int64_t points = kernel_points(k, AXIS_P), length = kernel_points(k, AXIS_R);
+    if (s->cls == CLASS_ROW && k->nred) // the lanes of a row's last vector, there or not
+        length = round_up(length, RED_LANES);
+    struct work w = work_of(k, s, t);
+    int64_t elem;
+    if (s->cls == CLASS_SCAN && !s->tile[SCAN_TILE_STRIP]) // all wait for what comes before
+        elem = SCAN_STEP * k->acc.n * (scans_in_turn(k) ? k->acc.n : 1) + 3 * w.ops + w.moved;
+    else // loads go on while vectors compute
+        elem = max64(w.ops, w.moved) + min64(w.ops, w.moved) / 4;
+    elem += w.across;
+    return total(((double)elem * (double)length + (double)w.row) * (double)points, s, t);
 }

@@ -397,8 +397,10 @@ add_edges(struct fuser *f, candidates *c)
         for (uint32_t i = 0; i < x->readers.n; i++)
             live += !f->group.at[x->readers.at[i]].dead;
         bool vanishes = live == 1 && !x->is_output;
+        bool early = x->shares && f->group.at[x->group].hero.n == 1; // not with its own yet
+        int64_t profit = early ? 0 : vanishes ? 2 * bytes : bytes;
         for (uint32_t i = 0; i < x->readers.n; i++)
-            add_candidate(f, c, x->group, x->readers.at[i], vanishes ? 2 * bytes : bytes);
+            add_candidate(f, c, x->group, x->readers.at[i], profit);
     }
 }
 
@@ -438,6 +440,8 @@ merge_round(struct fuser *f)
     bool changed = false;
     for (uint32_t i = 0; i < c.n; i++) {
         uint32_t a = c.at[i].a, b = c.at[i].b, at = 0;
+        if (changed && !c.at[i].bytes) // may wait for what others have become
+            break;
         if (f->group.at[a].dead || f->group.at[b].dead || map_next(&f->tried, pair_key(a, b), &at))
             continue;
         if (f->options->stop_after && f->rewrites >= f->options->stop_after)

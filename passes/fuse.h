@@ -37,6 +37,7 @@ struct hero {
     uint8_t kind;
     bool over_p;      // a reduction over the group's P axes, of a ROW value
     bool is_output;
+    bool shares;      // dear work with reductions before it, whose kernel it should be in
     uint32_t output;  // number, when is_output
     uint32_t group;
     uint32_t buffer;  // plan buffer, once stored

@@ -220,6 +220,47 @@ store_if_windowed(struct chooser *c, uint32_t node)
             c->cone[i] = estimate(c, &g->node.at[i]);
 }
 
+// Whether some dear value behind `in` is read elsewhere too, and so is a reduction's result: as
+// exp(x - max) of a softmax by its sum and by its result.
+static bool
+shares_dear_work(struct chooser *c, uint32_t in)
+{
+    const struct graph *g = c->f->g;
+    bool dear = false, reduced = false;
+    c->stamp++;
+    c->stack.n = 0;
+    vec_push(&c->stack, in);
+    while (c->stack.n && !(dear && reduced)) {
+        uint32_t i = c->stack.at[--c->stack.n];
+        const struct node *m = &g->node.at[i];
+        if (c->mark[i] == c->stamp)
+            continue;
+        c->mark[i] = c->stamp;
+        reduced |= op_is(m->op, OPK_REDUCE);
+        if (ends_cone(c, i))
+            continue;
+        dear |= i != in && c->uses[i] > 1 && op_table[m->op].cost > PROLOGUE_COST;
+        for (uint32_t k = 0; k < m->nin; k++)
+            vec_push(&c->stack, node_in(g, m, k).i);
+    }
+    return dear && reduced;
+}
+
+// What a loop of its own, or a view that is stored, reads: a value that shares dear work with a
+// reduction before it belongs to that one's kernel. Where the two become one it is not stored.
+static void
+store_if_shared(struct chooser *c, uint32_t node)
+{
+    const struct graph *g = c->f->g;
+    uint32_t at = node;
+    while (op_is(g->node.at[at].op, OPK_VIEW) && g->node.at[at].nin == 1 && !ends_cone(c, at))
+        at = node_in(g, &g->node.at[at], 0).i;
+    if (op_is(g->node.at[at].op, OPK_ELEM) && !ends_cone(c, at) && shares_dear_work(c, at)) {
+        uint32_t id = add_hero(c->f, (ref){at}, HERO_STORE, REASON_none);
+        c->f->hero.at[id].shares = true;
+    }
+}
+
 // Contractions read their operands many times.
 static void
 store_dear_operands(struct chooser *c, const struct node *n)
@@ -513,6 +554,10 @@ choose_heroes(struct fuser *f)
             store_if_dear(&c, n->in[1].i);
         if (n->op == OP_sum)
             store_dear_factors(&c, (ref){i});
+        if (op_is(n->op, OPK_SCAN) || op_is(n->op, OPK_ORDER) || op_is(n->op, OPK_REDUCE))
+            store_if_shared(&c, n->in[0].i);
+        if (c.is_out[i] && op_is(n->op, OPK_VIEW))
+            store_if_shared(&c, i);
         cut_cone(&c, i);
         if (n->op == OP_matmul)
             c.ends_epilogue[epilogue_end(&c, i).i] = true;

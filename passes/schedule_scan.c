@@ -124,9 +124,7 @@ schedule_columns(const struct kernel *k, const struct target *t, int64_t bytes, 
     s->grain = GRAIN_WORK / max64(work, 1) + 1;
 }
 
-// Whether some scan's operand depends on another scan's result: then what a span comes to depends
-// on those before it.
-static bool
+bool
 scans_in_turn(const struct kernel *k)
 {
     bool turn = false, *after = xcalloc(k->inst.n, 1);

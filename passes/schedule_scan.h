@@ -32,4 +32,8 @@ scan_column_places(bool free, uint32_t levels)
     return free ? 1 : places[levels];
 }
 
+// Whether some scan's operand depends on another scan's result: then what a span comes to depends
+// on those before it.
+bool scans_in_turn(const struct kernel *k);
+
 #endif
