@@ -32,23 +32,6 @@ is_tensor(const char *file, int line, const char *name, fc_tensor x)
     return false;
 }
 
-struct words {
-    char text[192];
-};
-static_assert(sizeof(struct words) > MAX_RANK * 21 + 8, "the largest type in words");
-
-static struct words
-type_words(fc_tensor x) // f32[2,3]
-{
-    struct words w;
-    size_t at = (size_t)snprintf(w.text, sizeof w.text, "%s[", fc_dtype_name(fc_dtype_of(x)));
-    for (int i = 0; i < fc_rank(x); i++)
-        at += (size_t)snprintf(w.text + at, sizeof w.text - at, "%s%" PRId64, i ? "," : "",
-                               fc_dim_value(fc_shape(x, i)));
-    snprintf(w.text + at, sizeof w.text - at, "]");
-    return w;
-}
-
 // Bytes that no tensor has, whatever is asked of the ops; an axis of 0 does not make room.
 static bool
 too_large(fc_dtype dtype, const fc_dim *shape, int rank)
@@ -554,10 +537,12 @@ fc_full_like_at(const char *file, int line, fc_tensor x, fc_num value)
     if (!is_tensor(file, line, "full_like", x))
         return (fc_tensor){0};
     fc_context *ctx = context_of(x);
+    char words[NUMBER_WORDS];
     uint64_t bits;
     if (!number_bits((uint8_t)fc_dtype_of(x), value, &bits))
-        return refused(ctx, file, line, "full_like: %lld does not fit in the %s of %s",
-                       (long long)value.i, fc_dtype_name(fc_dtype_of(x)), type_words(x).text);
+        return refused(ctx, file, line, "full_like: %s does not fit in the %s of %s",
+                       number_words(value, words), fc_dtype_name(fc_dtype_of(x)),
+                       type_words(x).text);
     int rank = fc_rank(x);
     fc_dim shape[MAX_RANK];
     for (int i = 0; i < rank; i++)

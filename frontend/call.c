@@ -8,6 +8,7 @@
 #include "ir/expand.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -102,10 +103,30 @@ call_dims(struct call *c, const fc_dim *v, int n)
         call_int(c, v[i].v); // translated when the context is known
 }
 
+const char *
+number_words(fc_num x, char *words)
+{
+    if (x.is_large)
+        snprintf(words, NUMBER_WORDS, "%" PRIu64, (uint64_t)x.i);
+    else if (x.is_int)
+        snprintf(words, NUMBER_WORDS, "%" PRId64, x.i);
+    else
+        snprintf(words, NUMBER_WORDS, "%.15g", x.f);
+    return words;
+}
+
 uint8_t
 number_dtype(fc_num x)
 {
     return x.is_large ? DT_u64 : x.is_int ? DT_i64 : DT_f64;
+}
+
+static bool
+is_integer_of(uint8_t d, double x)
+{
+    bool is_signed = dtype_table[d].kind == DTK_SINT;
+    double end = ldexp(1, dtype_table[d].bits - is_signed);
+    return x == trunc(x) && x >= (is_signed ? -end : 0) && x < end;
 }
 
 bool
@@ -116,8 +137,10 @@ number_bits(uint8_t d, fc_num x, uint64_t *bits)
         return !dtype_is_int(d) || d == DT_u64;
     }
     *bits = x.is_int ? scalar_from_int(d, x.i) : scalar_from_double(d, x.f);
-    if (!x.is_int || !dtype_is_int(d))
+    if (!dtype_is_int(d))
         return true;
+    if (!x.is_int)
+        return is_integer_of(d, x.f);
     bool negative_into_unsigned = dtype_table[d].kind == DTK_UINT && x.i < 0;
     return !negative_into_unsigned && scalar_to_int(d, *bits) == x.i;
 }
@@ -147,10 +170,9 @@ find_context(struct call *c)
 static bool
 does_not_fit(struct call *c, fc_num x, uint8_t dtype)
 {
-    char number[32];
-    snprintf(number, sizeof number, x.is_large ? "%" PRIu64 : "%" PRId64, x.i);
-    context_fail(c->ctx, c->file, c->line, FC_INVALID, "%s: %s does not fit in %s", c->name, number,
-                 dtype_name(dtype));
+    char words[NUMBER_WORDS];
+    context_fail(c->ctx, c->file, c->line, FC_INVALID, "%s: %s does not fit in %s", c->name,
+                 number_words(x, words), dtype_name(dtype));
     return false;
 }
 
@@ -231,6 +253,16 @@ strengthen(struct call *c, struct value **v, uint8_t dtype)
     return true;
 }
 
+// A weak scalar as a scatter's updates takes the target's dtype; indices are no company.
+static bool
+settle_updates(struct call *c)
+{
+    struct value **v = &c->ctx->operands.at[2];
+    uint8_t target = value_dtype(c->ctx, c->ctx->operands.at[0]);
+    uint8_t d = weak_dtype(value_dtype(c->ctx, *v), target);
+    return !(*v)->weak || d == value_dtype(c->ctx, *v) || strengthen(c, v, d);
+}
+
 // Weak scalars take the dtype of the strong operands beside them. Sets *weak when all are weak and
 // so is the result.
 static bool
@@ -243,6 +275,8 @@ settle_weak(struct call *c, bool *weak)
     for (uint32_t i = first; i < n; i++)
         any |= ctx->operands.at[i]->weak;
     *weak = false;
+    if (any && op_is(c->op, OPK_SCATTER) && n == 3)
+        return settle_updates(c);
     if (!any || (rule == DTR_OWN && op_table[c->op].arity != 255)) // indices are no company
         return true;
     uint8_t strong = DT_NONE;

@@ -61,6 +61,8 @@ fc_tensor call_end(struct call *c);
 
 // A number as a scalar of dtype d. False: an integer that d cannot hold.
 bool number_bits(uint8_t d, fc_num x, uint64_t *bits);
+enum { NUMBER_WORDS = 32 };
+const char *number_words(fc_num x, char *words); // NUMBER_WORDS bytes
 uint8_t number_dtype(fc_num x); // its own: f64, i64 or u64
 
 // Any op, its attributes laid out as ir/graph.h says: for callers that walk the op table.

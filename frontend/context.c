@@ -70,19 +70,45 @@ context_unlock_dead(fc_context *ctx)
 
 // ---- making and freeing
 
-// The caller's options, as far as its version of the struct reaches; the rest zero.
 static bool
-read_options(const fc_options *given, fc_options *o)
+check_options(const fc_options *o, struct diag *d)
+{
+    const struct {
+        const char *name;
+        int64_t value;
+    } count[] = {{"threads", o->threads}, {"flush_ops", o->flush_ops},
+                 {"flush_bytes", o->flush_bytes}, {"cache_plans", o->cache_plans}};
+    for (size_t i = 0; i < sizeof count / sizeof *count; i++)
+        if (count[i].value < 0)
+            return diag_set(d, DIAG_INVALID, "fc_options.%s is %lld; 0 is the default, no number "
+                            "below it makes sense", count[i].name, (long long)count[i].value);
+    if (o->mode != FC_LAZY && o->mode != FC_EAGER)
+        return diag_set(d, DIAG_INVALID,
+                        "fc_options.mode is %d; it is FC_LAZY (%d) or FC_EAGER (%d)", o->mode,
+                        FC_LAZY, FC_EAGER);
+    if (o->compile != FC_TIERED && o->compile != FC_OPTIMISED)
+        return diag_set(d, DIAG_INVALID,
+                        "fc_options.compile is %d; it is FC_TIERED (%d) or FC_OPTIMISED (%d)",
+                        o->compile, FC_TIERED, FC_OPTIMISED);
+    return true;
+}
+
+// The caller's options, as far as its version of the struct reaches; the rest zero. If something is
+// wrong with them, d has words and *o is the defaults.
+static void
+read_options(const fc_options *given, fc_options *o, struct diag *d)
 {
     *o = (fc_options){.size = sizeof *o};
     if (!given)
-        return true;
-    if (given->size < sizeof given->size || given->size > 4096)
-        return false;
-    memcpy(o, given, given->size < sizeof *o ? given->size : sizeof *o);
-    return o->threads >= 0 && (o->mode == FC_LAZY || o->mode == FC_EAGER) && o->flush_ops >= 0 &&
-           o->flush_bytes >= 0 && o->cache_plans >= 0 &&
-           (o->compile == FC_TIERED || o->compile == FC_OPTIMISED);
+        return;
+    bool sized = given->size >= sizeof given->size && given->size <= 4096;
+    if (sized)
+        memcpy(o, given, given->size < sizeof *o ? given->size : sizeof *o);
+    else
+        diag_set(d, DIAG_INVALID, "fc_options.size is %zu; set it to sizeof(fc_options)",
+                 given->size);
+    if (!sized || !check_options(o, d))
+        *o = (fc_options){.size = sizeof *o};
 }
 
 fc_status
@@ -92,8 +118,8 @@ fc_context_new(const fc_options *given, fc_context **out)
         return FC_INVALID;
     *out = NULL;
     fc_options o;
-    if (!read_options(given, &o))
-        return FC_INVALID;
+    struct diag d = {0};
+    read_options(given, &o, &d);
     fc_context *ctx = xcalloc(1, sizeof *ctx);
     fork_lock_init(&ctx->lock, FORK_CONTEXT);
     if (!registry_add(ctx)) {
@@ -111,9 +137,9 @@ fc_context_new(const fc_options *given, fc_context **out)
     cache_init(&ctx->types, TYPE_ENTRIES);
     cache_init(&ctx->plans, o.cache_plans ? (uint32_t)o.cache_plans : DEFAULT_PLANS);
     *out = ctx;
-    struct diag d = {0};
-    ctx->device = device_open(o.device ? o.device : "cpu", (uint32_t)o.threads,
-                              o.compile == FC_TIERED ? DEVICE_TIERED : 0, &d);
+    if (!d.code)
+        ctx->device = device_open(o.device ? o.device : "cpu", (uint32_t)o.threads,
+                                  o.compile == FC_TIERED ? DEVICE_TIERED : 0, &d);
     report_if_asked(ctx);
     if (ctx->device)
         return FC_OK;

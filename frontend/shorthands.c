@@ -2,6 +2,7 @@
 // exist is refused here, under the name that was called; other mistakes by the op.
 #include "frontend/shorthands.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -19,6 +20,18 @@ refused(fc_context *ctx, const char *file, int line, const char *fmt, ...)
     return invalid_handle(ctx);
 }
 
+struct words
+type_words(fc_tensor x)
+{
+    struct words w;
+    size_t at = (size_t)snprintf(w.text, sizeof w.text, "%s[", fc_dtype_name(fc_dtype_of(x)));
+    for (int i = 0; i < fc_rank(x); i++)
+        at += (size_t)snprintf(w.text + at, sizeof w.text - at, "%s%" PRId64, i ? "," : "",
+                               fc_dim_value(fc_shape(x, i)));
+    snprintf(w.text + at, sizeof w.text - at, "]");
+    return w;
+}
+
 bool
 has_axis(const char *file, int line, const char *name, fc_tensor x, int axis, int n)
 {
@@ -28,8 +41,8 @@ has_axis(const char *file, int line, const char *name, fc_tensor x, int axis, in
         return true;
     if (n)
         refused(ctx, file, line,
-                "%s: axis %d is out of range for a tensor of rank %d; use %d to %d", name, axis,
-                rank, -n, n - 1);
+                "%s: axis %d is out of range for %s; use %d to %d", name, axis, type_words(x).text,
+                -n, n - 1);
     else
         refused(ctx, file, line, "%s: axis %d of a scalar; a scalar has no axes", name, axis);
     return false;
@@ -78,8 +91,8 @@ fc_squeeze_at(const char *file, int line, fc_tensor x, int axis)
     int64_t size = fc_dim_value(fc_shape(x, axis));
     if (rank > 0 && size != 1)
         return refused(context_of(x), file, line,
-                       "squeeze: axis %d has size %lld; only an axis of size 1 can go", axis,
-                       (long long)size);
+                       "squeeze: axis %d of %s has size %lld; only an axis of size 1 can go", axis,
+                       type_words(x).text, (long long)size);
     fc_dim shape[MAX_RANK];
     for (int i = 0; i < rank; i++)
         if (i != at)

@@ -11,6 +11,12 @@ from_front(int axis, int rank)
     return axis < 0 ? axis + rank : axis;
 }
 
+struct words {
+    char text[192];
+};
+_Static_assert(sizeof(struct words) > MAX_RANK * 21 + 8, "the largest type in words");
+struct words type_words(fc_tensor x); // f32[2,3]
+
 // Whether axis, negative from the end, is one of n; x's context hears of it if not. Without a
 // tensor there is nothing to say: the op that is called next refuses the handle.
 bool has_axis(const char *file, int line, const char *name, fc_tensor x, int axis, int n);

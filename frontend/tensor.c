@@ -7,6 +7,7 @@
 
 #include "ir/base/check.h"
 
+#include <stdio.h>
 #include <string.h>
 
 // ---- from host memory
@@ -316,6 +317,18 @@ dense_value(fc_context *ctx, struct value *v, const char *what, fc_status *statu
     return NULL;
 }
 
+enum { LAYOUT_WORDS = 16 + MAX_RANK * 21 };
+static const char *
+layout_words(const struct layout *l, char *words) // f32[3,4]
+{
+    int at = snprintf(words, LAYOUT_WORDS, "%s[", dtype_name(l->dtype));
+    for (uint32_t i = 0; i < l->rank; i++)
+        at += snprintf(words + at, LAYOUT_WORDS - (size_t)at, "%s%lld", i ? "," : "",
+                       (long long)l->n[i]);
+    snprintf(words + at, LAYOUT_WORDS - (size_t)at, "]");
+    return words;
+}
+
 // Copies a handle's elements to host memory, when it has as many bytes as expected.
 static fc_status
 read_bytes(fc_tensor t, void *dst, size_t bytes, const char *what, bool one, uint8_t *dtype)
@@ -331,15 +344,17 @@ read_bytes(fc_tensor t, void *dst, size_t bytes, const char *what, bool one, uin
         return status;
     }
     fc_status status = FC_OK;
+    char words[LAYOUT_WORDS];
     struct value *v = value_ref(s->value), *stored = NULL;
     struct layout l = ctx->layouts.at[v->layout];
     if (one && l.count != 1)
-        status = context_fail(ctx, NULL, 0, FC_INVALID, "%s: the tensor has %lld elements, not one",
-                              what, (long long)l.count);
+        status = context_fail(ctx, NULL, 0, FC_INVALID, "%s: %s has %lld elements, not one", what,
+                              layout_words(&l, words), (long long)l.count);
     else if (!one && (bytes != (size_t)l.bytes || (bytes && !dst)))
         status =
-            context_fail(ctx, NULL, 0, FC_INVALID, "%s: the tensor has %lld bytes, dst %s%zu", what,
-                         (long long)l.bytes, dst || !bytes ? "" : "is NULL with ", bytes);
+            context_fail(ctx, NULL, 0, FC_INVALID, "%s: %s has %lld bytes, dst %s%zu", what,
+                         layout_words(&l, words), (long long)l.bytes,
+                         dst || !bytes ? "" : "is NULL with ", bytes);
     else
         stored = dense_value(ctx, v, what, &status);
     if (stored && l.bytes) {

@@ -85,8 +85,8 @@ take_along(struct inference *f)
     if (!check_index(f, 1) || !infer_axis(f, &f->attr[0], &x))
         return false;
     if (x.rank != index.rank)
-        return infer_error(f, "shapes %s and %s have different ranks", infer_shape_text(f, &x),
-                           infer_shape_text(f, &index));
+        return infer_error(f, "shapes %s and %s have different ranks; reshape one",
+                           infer_shape_text(f, &x), infer_shape_text(f, &index));
     f->shape = index;
     for (uint32_t i = 0; i < x.rank; i++)
         if (i != f->attr[0] && !infer_same_dim(f, x.dim[i], index.dim[i], &f->shape.dim[i]))
@@ -157,7 +157,8 @@ broadcast_to(struct inference *f, uint32_t i, const struct shape *to)
                infer_same_dim(f, from.dim[d], to->dim[to->rank - from.rank + d], &same);
     }
     if (!fits)
-        return infer_error(f, "updates of shape %s do not broadcast to %s, what is written",
+        return infer_error(f, "updates of shape %s do not broadcast to %s, what the index names; "
+                           "reshape or permute them",
                            infer_shape_text(f, &from), infer_shape_text(f, to));
     int64_t attr[MAX_RANK + 1] = {to->rank};
     for (uint32_t d = 0; d < to->rank; d++)

@@ -57,6 +57,9 @@ dims_attr(struct inference *f, struct shape *s, int64_t *unknown)
         int64_t d = infer_hint(f, s->dim[i]);
         if (d == -1 && unknown && *unknown < 0)
             *unknown = i;
+        else if (d == -1 && unknown)
+            return infer_error(f, "shape %s has -1 on axes %lld and %u; only one size can be found",
+                               infer_shape_text(f, s), (long long)*unknown, i);
         else if (d < 0)
             return infer_error(f, "axis %u of shape %s is negative", i, infer_shape_text(f, s));
         else if (__builtin_mul_overflow(bytes, d ? d : 1, &bytes) || bytes > SYM_HUGE)
@@ -221,7 +224,7 @@ concat(struct inference *f)
     for (uint32_t i = 1; i < f->nin; i++) {
         struct shape s = infer_in_shape(f, i), first = infer_in_shape(f, 0);
         if (s.rank != all.rank)
-            return infer_error(f, "shapes %s and %s have different ranks",
+            return infer_error(f, "shapes %s and %s have different ranks; reshape one",
                                infer_shape_text(f, &first), infer_shape_text(f, &s));
         for (uint32_t k = 0; k < s.rank; k++)
             if (k != axis && !infer_same_dim(f, all.dim[k], s.dim[k], &all.dim[k]))

@@ -64,6 +64,7 @@ struct op_info {
     uint8_t cost;        // flops-like weight of one element: 1 add, 4 div/sqrt, about 20 exp
     uint16_t flags;
     const char *operands; // "x weight": their names, where they have better ones than x or a, b, c
+    const char *dtypes; // that it takes and gives, in words, where rule and kind do not say it all
     const char *attrs;   // "axes:ints keepdims:bool eps:float=1e-5": the schema, see schema.h
     const char *grad;    // what flows back to the operands, as text (composite.h); NULL: see kind
     const char *expand;  // elementwise composites: the expansion as text, see composite.h

@@ -19,6 +19,7 @@
 #include "ir/base/str.h"
 #include "ir/literal.h"
 #include "ir/schema.h"
+#include "ir/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,9 +62,8 @@ distance(const char *a, const char *b)
     return row[n];
 }
 
-// The op whose name is nearest, if it is near at all.
-static const char *
-nearest_op(const char *name)
+const char *
+op_nearest(const char *name)
 {
     const char *nearest = NULL;
     uint32_t least = strlen(name) < 4 ? 2 : 3;
@@ -88,7 +88,7 @@ unknown_op(struct parser *p, const struct call *c, const char *name)
             return parse_error(p, &c->name,
                                "expected an op, found '%s', which is none; is %%%s meant?", name,
                                name);
-    const char *nearest = *name ? nearest_op(name) : NULL;
+    const char *nearest = *name ? op_nearest(name) : NULL;
     return parse_error(p, &c->name, "expected an op, found '%.*s', which is none%s%s",
                        (int)(c->name.n < 60 ? c->name.n : 60), c->name.at,
                        nearest ? "; the nearest is " : "",

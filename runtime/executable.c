@@ -221,10 +221,11 @@ index_error(const struct plan *p, uint32_t origin, struct diag *d)
         return diag_set(d, DIAG_INDEX, "an index computed from data was out of range; the elements "
                                        "concerned are 0");
     const char *file = o->file ? o->file : "";
-    return diag_set(d, DIAG_INDEX,
-                    *file ? "%s: an index was out of range; the elements concerned are 0 (%s:%u)"
-                          : "%s: an index was out of range; the elements concerned are 0",
-                    op_name(o->op), file, o->line);
+    const char *then = op_is(o->op, OPK_SCATTER) ? "the updates concerned are left out"
+                                                 : "the elements concerned are 0";
+    return diag_set(d, DIAG_INDEX, *file ? "%s: an index was out of range; %s (%s:%u)"
+                                         : "%s: an index was out of range; %s",
+                    op_name(o->op), then, file, o->line);
 }
 
 static bool

@@ -82,13 +82,24 @@ verify_dims(const struct graph *g, struct diag *d)
            diag_set(d, DIAG_INVALID, "with these dims: %s", inner.text);
 }
 
+static struct graph *
+parse_file(const char *path, const struct str *text, struct diag *d)
+{
+    const char *at = text->n ? text->at : "";
+    if (strncmp(at, "\177ELF", 4) && strncmp(at, "#!", 2))
+        return graph_parse(at, text->n, strcmp(path, "-") ? path : "stdin", d);
+    diag_set(d, DIAG_INVALID, "%s is a program, not a graph; what it compiles is shown by: "
+             "fusec explain -- %s", path, path);
+    return NULL;
+}
+
 struct graph *
 load_graph(const char *path, const word_list *dims, struct diag *d)
 {
     struct str text = {0};
     struct graph *g = NULL;
     if (read_file(path, &text, d))
-        g = graph_parse(str_text(&text), text.n, strcmp(path, "-") ? path : "stdin", d);
+        g = parse_file(path, &text, d);
     str_free(&text);
     if (g && !set_dims(g, dims, d)) {
         graph_free(g);

@@ -3,6 +3,7 @@
 #include "frontend/cli/json.h"
 
 #include "ir/schema.h"
+#include "ir/text.h"
 
 #include <string.h>
 
@@ -23,7 +24,7 @@ static const char *const rule_words[] = {
     [DTR_BITS] = "integers and bool, promoted",
     [DTR_COMPARE] = "any, promoted; gives bool",
     [DTR_PREDICATE] = "any; gives bool",
-    [DTR_WHERE] = "bool, then any, promoted",
+    [DTR_WHERE] = "bool, or any of which 0 is false; then any, promoted",
     [DTR_CAST] = "any; gives what is asked for",
 };
 
@@ -32,8 +33,8 @@ static const char *const own_words[] = {
     [OPK_REDUCE] = "as its words say; small types accumulate in wider ones",
     [OPK_SCAN] = "as its words say; small types accumulate in wider ones",
     [OPK_VIEW] = "any, kept",
-    [OPK_INDEX] = "any, kept; indices are integers",
-    [OPK_SCATTER] = "any, that of a; indices are integers",
+    [OPK_INDEX] = "any, kept; indices are integers, not u64",
+    [OPK_SCATTER] = "any, that of a; indices are integers, not u64",
     [OPK_ORDER] = "any, kept; positions are i64",
     [OPK_CONTRACT] = "numbers, promoted",
     [OPK_COMPOSITE] = "floats; integers and bool become floats",
@@ -48,6 +49,8 @@ static const char *
 dtype_words(uint16_t op)
 {
     const struct op_info *o = &op_table[op];
+    if (o->dtypes)
+        return o->dtypes;
     return o->rule == DTR_OWN ? own_words[o->kind] : rule_words[o->rule];
 }
 
@@ -215,6 +218,19 @@ print_json(const word_list *names, struct str *out)
     str_addc(out, '\n');
 }
 
+// What is no op, with the op that may be meant: of fc_add add, of softmx softmax.
+static void
+add_unknown(const char *name, struct str *out)
+{
+    bool prefixed = !strncmp(name, "fc_", 3) && op_by_name(name + 3);
+    const char *nearest = prefixed          ? name + 3
+                          : strlen(name) < 32 ? op_nearest(name)
+                                              : NULL;
+    str_printf(out, "%s'%s'", out->n ? ", " : "", name);
+    if (nearest)
+        str_printf(out, " (%s?)", nearest);
+}
+
 // The ops asked for; those that do not exist are told at last, behind the others.
 int
 ops_command(struct args *a)
@@ -232,7 +248,7 @@ ops_command(struct args *a)
         else if (!(name = args_word(a)))
             args_unknown(a);
         else if (!op_by_name(name) || !op_is_public(op_by_name(name)))
-            str_printf(&unknown, "%s'%s'", unknown.n ? ", " : "", name);
+            add_unknown(name, &unknown);
         else
             vec_push(&names, name);
     }
@@ -246,7 +262,8 @@ ops_command(struct args *a)
     if (any)
         code = cli_write(a, &out);
     if (unknown.n)
-        args_fail(a, "no op is called %s; fusec ops lists all", str_text(&unknown));
+        args_fail(a, "no op is called %s; fusec ops lists all, fusec.h has what is made of several",
+                  str_text(&unknown));
     vec_free(&names);
     str_free(&out);
     str_free(&unknown);

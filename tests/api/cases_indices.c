@@ -215,7 +215,8 @@ of_mistakes(fc_context *ctx)
     fc_scatter_max(x, s, x, 2);
     EXPECT_ERROR(ctx, FC_INVALID, "scatter_max", "axis 2 is out of range for shape [2,3]");
     fc_scatter_along(x, s, x, 1);
-    EXPECT_ERROR(ctx, FC_INVALID, "scatter_along", "[2,3] and [2] have different ranks");
+    EXPECT_ERROR(ctx, FC_INVALID, "scatter_along",
+                 "[2,3] and [2] have different ranks; reshape one");
     fc_scatter(fc_cast(x, FC_I32), s, x, 0);
     EXPECT_ERROR(ctx, FC_INVALID, "scatter", "i32 has no room for values of f32");
     fc_one_hot(x, 3, FC_F32);
@@ -266,4 +267,28 @@ Test(cases_indices, bc47_updates_that_overlap_what_they_read)
 Test(cases_indices, mistakes_in_windows)
 {
     in_both_modes(of_mistakes);
+}
+
+Test(cases_indices, weak_updates_take_the_target_s_dtype)
+{
+    fc_context *ctx = new_context(FC_LAZY);
+    int64_t at[] = {2, 0, 2}, out_of[] = {5};
+    fc_tensor i = fc_from_host(ctx, FC_I64, at, FC_SHAPE(3));
+    EXPECT(ctx, fc_scatter_add(fc_zeros(ctx, FC_F32, FC_SHAPE(3)), i, fc_scalar(ctx, 1), 0), 1, 0,
+           2);
+    EXPECT(ctx, fc_scatter(fc_zeros(ctx, FC_F32, FC_SHAPE(3)), i, fc_scalar(ctx, 0.5), 0), 0.5f, 0,
+           0.5f);
+    fc_tensor u8 = fc_scatter_max(fc_ones(ctx, FC_U8, FC_SHAPE(3)), i, fc_scalar(ctx, 200), 0);
+    cr_assert_eq(fc_dtype_of(u8), FC_U8);
+    EXPECT(ctx, fc_cast(u8, FC_F32), 200, 1, 200);
+    cr_assert_not(fc_valid(fc_scatter(u8, i, fc_scalar(ctx, 256), 0)));
+    EXPECT_ERROR(ctx, FC_INVALID, "scatter: 256 does not fit in u8");
+    cr_assert_not(fc_valid(fc_scatter(u8, i, fc_scalar(ctx, 0.5), 0)));
+    EXPECT_ERROR(ctx, FC_INVALID, "u8 has no room for values of f64");
+    fc_tensor beside = fc_from_host(ctx, FC_I64, out_of, FC_SHAPE(1));
+    fc_tensor y = fc_scatter(fc_ones(ctx, FC_F32, FC_SHAPE(2)), beside, fc_scalar(ctx, 7), 0);
+    cr_assert_eq(fc_eval(ctx, &y, 1), FC_INDEX);
+    EXPECT_ERROR(ctx, FC_INDEX, "scatter", "the updates concerned are left out");
+    EXPECT(ctx, y, 1, 1);
+    fc_context_free(ctx);
 }

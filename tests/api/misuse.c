@@ -1,6 +1,7 @@
 // misuse.c: whatever the caller does wrong, a status with words comes back, and nothing aborts.
 #include "api.h"
 
+#include <math.h>
 #include <stdint.h>
 
 static fc_tensor
@@ -133,16 +134,24 @@ Test(misuse, options)
 {
     fc_context *ctx = NULL;
     cr_assert_eq(fc_context_new(NULL, NULL), FC_INVALID);
-    fc_options o = {.size = 3};
-    cr_assert_eq(fc_context_new(&o, &ctx), FC_INVALID);
-    cr_assert_null(ctx);
-    o = (fc_options){.size = sizeof o, .mode = 7};
-    cr_assert_eq(fc_context_new(&o, &ctx), FC_INVALID);
-    o = (fc_options){.size = sizeof o, .compile = 2};
-    cr_assert_eq(fc_context_new(&o, &ctx), FC_INVALID);
-    o = (fc_options){.size = sizeof o, .threads = -1};
-    cr_assert_eq(fc_context_new(&o, &ctx), FC_INVALID);
-    o = (fc_options){.size = sizeof o, .device = "abacus"};
+    const struct {
+        fc_options o;
+        const char *words;
+    } wrong[] = {
+        {{.size = 0}, "fc_options.size is 0; set it to sizeof(fc_options)"},
+        {{.size = 3}, "fc_options.size is 3; set it to sizeof(fc_options)"},
+        {{.size = sizeof(fc_options), .mode = 7}, "mode is 7; it is FC_LAZY (0) or FC_EAGER (1)"},
+        {{.size = sizeof(fc_options), .compile = 2}, "compile is 2; it is FC_TIERED (0)"},
+        {{.size = sizeof(fc_options), .threads = -4}, "fc_options.threads is -4; 0 is the default"},
+        {{.size = sizeof(fc_options), .flush_bytes = -1}, "fc_options.flush_bytes is -1"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        cr_assert_eq(fc_context_new(&wrong[i].o, &ctx), FC_INVALID);
+        cr_assert(strstr(fc_error(ctx), wrong[i].words), "%s", fc_error(ctx));
+        cr_assert_not(fc_valid(fc_zeros(ctx, FC_F32, FC_SHAPE(2))));
+        fc_context_free(ctx);
+    }
+    fc_options o = (fc_options){.size = sizeof o, .device = "abacus"};
     cr_assert_neq(fc_context_new(&o, &ctx), FC_OK);
     cr_assert_not_null(ctx); // good for the words only
     cr_assert(strstr(fc_error(ctx), "abacus"), "%s", fc_error(ctx));
@@ -230,7 +239,7 @@ Test(misuse, arguments_of_ops)
     fc_squeeze(x, -9);
     EXPECT_ERROR(ctx, FC_INVALID, "squeeze", "axis -9");
     fc_squeeze(x, 1);
-    EXPECT_ERROR(ctx, FC_INVALID, "squeeze", "axis 1 has size 3");
+    EXPECT_ERROR(ctx, FC_INVALID, "squeeze", "axis 1 of f32[2,3] has size 3");
     fc_squeeze(fc_sum(x, FC_ALL, false), 0);
     EXPECT_ERROR(ctx, FC_INVALID, "squeeze", "scalar");
     fc_unsqueeze(x, 9);
@@ -398,5 +407,49 @@ Test(misuse, integers_are_seen_whole)
     EXPECT_ERROR(ctx, FC_INVALID, "randint: from 0 to below 8589934592");
     fc_one_hot(fc_cast(x, FC_I32), large << 16, FC_F32);
     EXPECT_ERROR(ctx, FC_INVALID, "one_hot: ", "too large");
+    fc_context_free(ctx);
+}
+
+Test(misuse, words_have_the_shape_and_the_fix)
+{
+    fc_context *ctx = new_context(FC_LAZY);
+    fc_tensor x = fc_zeros(ctx, FC_F32, FC_SHAPE(3, 4));
+    float f;
+    double d;
+    cr_assert_eq(fc_read(x, &f, sizeof f), FC_INVALID);
+    EXPECT_ERROR(ctx, FC_INVALID, "fc_read: f32[3,4] has 48 bytes, dst 4");
+    cr_assert_eq(fc_item(x, &d), FC_INVALID);
+    EXPECT_ERROR(ctx, FC_INVALID, "fc_item: f32[3,4] has 12 elements, not one");
+    cr_assert_not(fc_valid(fc_squeeze(x, 1)));
+    EXPECT_ERROR(ctx, FC_INVALID, "squeeze: axis 1 of f32[3,4] has size 4");
+    cr_assert_not(fc_valid(fc_transpose(x, 0, 2)));
+    EXPECT_ERROR(ctx, FC_INVALID, "transpose: axis 2 is out of range for f32[3,4]; use -2 to 1");
+    cr_assert_not(fc_valid(fc_slice_axis(x, 5, 0, 1, 1)));
+    EXPECT_ERROR(ctx, FC_INVALID, "slice_axis: axis 5 is out of range for f32[3,4]");
+    cr_assert_not(fc_valid(fc_reshape(x, FC_SHAPE(-1, -1))));
+    EXPECT_ERROR(ctx, FC_INVALID, "[-1,-1] has -1 on axes 0 and 1; only one size can be found");
+    fc_context_free(ctx);
+}
+
+Test(misuse, a_full_of_what_does_not_fit)
+{
+    fc_context *ctx = new_context(FC_LAZY);
+    static const struct {
+        fc_dtype dtype;
+        double value;
+        bool fits;
+    } c[] = {
+        {FC_I32, 1.9, false},          {FC_I32, 2.0, true},    {FC_U8, 256.0, false},
+        {FC_U8, 255.0, true},          {FC_U8, -1.0, false},   {FC_I8, -128.0, true},
+        {FC_I8, 128.0, false},         {FC_I64, 0x1p63, false}, {FC_I64, -0x1p63, true},
+        {FC_U64, 0x1p64, false},       {FC_U64, 0x1p63, true}, {FC_I16, (double)NAN, false},
+        {FC_I16, (double)INFINITY, false}, {FC_F16, 1e9, true}, {FC_BOOL, 0.5, true},
+    };
+    for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+        fc_tensor x = fc_full(ctx, c[i].dtype, c[i].value, FC_SHAPE(2));
+        cr_assert_eq(fc_valid(x), c[i].fits, "%s %g", fc_dtype_name(c[i].dtype), c[i].value);
+        if (!c[i].fits)
+            EXPECT_ERROR(ctx, FC_INVALID, "full: ", "does not fit in ", fc_dtype_name(c[i].dtype));
+    }
     fc_context_free(ctx);
 }

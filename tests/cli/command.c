@@ -190,6 +190,9 @@ Test(command, usage_errors_have_words_and_code_2)
     EXPECT(fusec("bench --filter no_such_workload"), 2, "no workload's name contains");
     EXPECT(fusec("bench --scale 1/none"), 2, "a number from 1 to");
     EXPECT(fusec("ops frobnicate"), 2, "no op is called 'frobnicate'; fusec ops lists all");
+    EXPECT(fusec("ops softmx fc_add"), 2, "no op is called 'softmx' (softmax?), 'fc_add' (add?)");
+    EXPECT(fusec("explain " FUSEC_COMMAND), 1, "is a program, not a graph");
+    EXPECT(fusec("explain " FUSEC_COMMAND), 1, "fusec explain -- " FUSEC_COMMAND);
     EXPECT(fusec("devices cpu"), 2, "unknown argument 'cpu'");
     EXPECT(fusec("--help"), 0, "usage: fusec");
     EXPECT(fusec("run --help"), 0, "usage: fusec");
