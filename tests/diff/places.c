@@ -223,65 +223,65 @@ check_graph(const struct graph *g, const struct target *t, uint64_t seed, uint64
 struct example {
     const char *what, *text;
     uint8_t cls;     // of the kernel in question
-    uint32_t shared; // how many arrays take another's place in kernels of that class
+    bool shares;     // whether an array takes another's place in such a kernel
 };
 
 static const struct example examples[] = {
     {"pointwise",
      "%s = scatter_along %x0, (argsort %x1 {axis = 1}), %x1 {axis = 1}\n"
      "%b = tan %s\nreturn matmul %b, %x2",
-     CLASS_POINTWISE, 1},
+     CLASS_POINTWISE, true},
     {"two elements of one place",
      "%s = scatter_along %x0, (argsort %x1 {axis = 1}), %x1 {axis = 1}\n"
      "%b = tan (add %s, (flip %s {axes = [0]}))\nreturn matmul %b, %x2",
-     CLASS_POINTWISE, 0},
+     CLASS_POINTWISE, false},
     {"row",
      "%a = matmul %x0, %x2\n%b = softmax %a {axis = 1}\nreturn matmul %b, %x2",
-     CLASS_ROW, 1},
+     CLASS_ROW, true},
     {"row, two results of two operands",
      "%a = matmul %x0, %x2\n%c = softmax %a {axis = 1}\n"
      "%b = scatter_along %x0, (argsort %x1 {axis = 1}), %x1 {axis = 1}\n"
      "%d = tan (mul %b, %c)\nreturn (matmul %c, %x2), (matmul %d, %x2)",
-     CLASS_ROW, 2},
+     CLASS_ROW, true},
     {"scan",
      "%a = matmul %x0, %x2\n%b = cumsum %a {axis = 1}\nreturn matmul %b, %x2",
-     CLASS_SCAN, 1},
+     CLASS_SCAN, true},
     {"scan, two results of two operands",
      "%a = matmul %x0, %x2\n%c = cumsum %a {axis = 1}\n"
      "%b = scatter_along %x0, (argsort %x1 {axis = 1}), %x1 {axis = 1}\n"
      "%d = tan (mul %b, %c)\nreturn (matmul %c, %x2), (matmul %d, %x2)",
-     CLASS_SCAN, 2},
+     CLASS_SCAN, true},
     {"scan of columns",
      "%a = matmul %x0, %x2\n%b = cumsum %a {axis = 0}\nreturn matmul %b, %x2",
-     CLASS_SCAN, 1},
+     CLASS_SCAN, true},
     {"scatter: its start",
      "%a = matmul %x0, %x2\n"
      "%b = scatter_along %a, (argsort %x1 {axis = 1}), %x1 {axis = 1}\n"
      "return matmul %b, %x2",
-     CLASS_SCATTER, 1},
+     CLASS_SCATTER, true},
     {"scatter: its updates",
      "%a = matmul %x0, %x2\n"
      "%b = scatter_along %x0, (argsort %x1 {axis = 1}), %a {axis = 1}\n"
      "return matmul %b, %x2",
-     CLASS_SCATTER, 0},
+     CLASS_SCATTER, false},
     {"scatter: its index",
      "%b = scatter_along_add %x0, (argsort %x1 {axis = 1}), %x1 {axis = 1}\n"
      "return matmul %b, %x2",
-     CLASS_SCATTER, 0},
+     CLASS_SCATTER, false},
     {"scatter: start and updates are one array",
      "%a = matmul %x0, %x2\n"
      "%b = scatter_along_add %a, (argsort %x1 {axis = 1}), %a {axis = 1}\n"
      "return matmul %b, %x2",
-     CLASS_SCATTER, 0},
+     CLASS_SCATTER, false},
     {"column",
      "%a = matmul %x0, %x2\n%b = softmax %a {axis = 0}\nreturn matmul %b, %x2",
-     CLASS_COLUMN, 0},
+     CLASS_COLUMN, false},
     {"order",
      "%a = matmul %x0, %x2\n%b = sort %a {axis = 1}\nreturn matmul %b, %x2",
-     CLASS_SORT, 0},
+     CLASS_SORT, false},
     {"contraction",
      "%a = matmul %x0, %x2\nreturn matmul (matmul %a, %x2), %x2",
-     CLASS_CONTRACT, 0},
+     CLASS_CONTRACT, false},
 };
 
 // With a large array beside it, or little would be fused: no plan needs more memory than eager
@@ -310,7 +310,7 @@ Test(places, of_each_class)
         uint64_t shared[CLASS_COUNT] = {0};
         struct graph *g = example_graph(e, "f64", 40, 40);
         check_graph(g, &t, i, shared);
-        cr_assert_eq(shared[e->cls], e->shared, "%s: %llu", e->what,
+        cr_assert_eq(shared[e->cls] > 0, e->shares, "%s: %llu", e->what,
                      (unsigned long long)shared[e->cls]);
         graph_free(g);
     }

@@ -203,7 +203,7 @@ random_scans(uint64_t seed)
                    DRAW(&r, "false", "false", "true"));
         of = rng_below(&r, 2) ? name[i] : "x";
     }
-    str_printf(&s, "  return %s %%%s, %%x", DRAW(&r, "sub", "max", "mul"), name[n - 1]);
+    str_printf(&s, "  return %s(%%%s, %%x)", DRAW(&r, "sub", "max", "mul"), name[n - 1]);
     if (n > 1 && rng_below(&r, 2))
         str_add(&s, ", %s0");
     str_add(&s, "\n}\n");
