@@ -30,7 +30,7 @@ enum {
     OP_UNIT = 2,       // of the op table's cost
     SHORT_ROW = 64,    // elements
     TREE = 100,        // that joins the lanes of a row's result
-    SHORT_TREE = 1000, // where rows would lie side by side but for what is summed over them
+    SHORT_TREE = 1000, // where little else is done for a row meanwhile
     SCAN_STEP = 30,    // an element of a scan along a row, n times that of n in turn
     SORT_ELEMENT = 40,
     SORT_STEP = 10,    // for each time that a line is halved
@@ -196,15 +196,6 @@ sort_cost(const struct kernel *k, const struct schedule *s, const struct target 
                  s, t);
 }
 
-static bool
-sums_rows(const struct kernel *k)
-{
-    bool any = false;
-    for (uint32_t i = 0; i < k->acc.n; i++)
-        any |= k->acc.at[i].scope == OVER_P;
-    return any;
-}
-
 // What a vector of elements takes, and what a row takes.
 struct work {
     int64_t ops, moved, across, row;
@@ -231,7 +222,7 @@ work_of(const struct kernel *k, const struct schedule *s, const struct target *t
         else if (x->level == LEVEL_ROW)
             w.row += loads ? dtype_size(x->dtype) * 3 : cost * lanes;
     }
-    int64_t tree = kernel_points(k, AXIS_R) < SHORT_ROW && sums_rows(k) ? SHORT_TREE : TREE;
+    int64_t tree = kernel_points(k, AXIS_R) < SHORT_ROW ? SHORT_TREE : TREE;
     for (uint32_t i = 0; i < k->acc.n; i++) {
         w.ops += k->acc.at[i].scope == OVER_P ? 0 : OP_UNIT * op_table[k->acc.at[i].op].cost;
         w.row += k->acc.at[i].scope == OVER_R && lanes > 1 ? tree : 0;

@@ -291,13 +291,30 @@ restore(struct fuser *f, struct saved *s, uint32_t a, uint32_t b)
     }
 }
 
-// Costs are estimates: one kernel is taken unless it is clearly dearer.
+// Whether all that a kernel computes is one op as the user called it.
 static bool
-pays(const struct fuser *f, uint32_t a, uint32_t b, int64_t joint)
+is_one_op(const struct kernel *k)
+{
+    uint32_t origin = 0;
+    for (uint32_t i = 1; i < k->inst.n; i++) {
+        const struct inst *x = &k->inst.at[i];
+        if (x->op == OP_load || x->op == OP_literal || x->op == OP_index)
+            continue;
+        if (origin && x->origin != origin)
+            return false;
+        origin = x->origin;
+    }
+    return true;
+}
+
+// Costs are estimates: one kernel is taken unless it is clearly dearer, and more so where the user
+// called one op.
+static bool
+pays(const struct fuser *f, uint32_t a, uint32_t b, const struct kernel *k, int64_t joint)
 {
     int64_t ca = f->group.at[a].cost, cb = f->group.at[b].cost;
     bool known = joint != COST_UNKNOWN && ca != COST_UNKNOWN && cb != COST_UNKNOWN;
-    return !known || joint <= ca + cb + (ca + cb) / 8;
+    return !known || joint <= ca + cb + (ca + cb) / (is_one_op(k) ? 2 : 8);
 }
 
 static bool
@@ -318,7 +335,8 @@ try_merge(struct fuser *f, uint32_t a, uint32_t b, uint8_t *reason)
             *reason = r.reason;
         else
             ok = finish_kernel(f, &out, &k, &sched, a, b, reason);
-        if (ok && !pays(f, a, b, out.cost = kernel_cost(&k, &sched, f->target))) {
+        out.cost = ok ? kernel_cost(&k, &sched, f->target) : COST_UNKNOWN;
+        if (ok && !pays(f, a, b, &k, out.cost)) {
             *reason = REASON_slower;
             ok = false;
         }
@@ -392,6 +410,8 @@ add_edges(struct fuser *f, candidates *c)
 {
     for (uint32_t h = 1; h < f->hero.n; h++) {
         const struct hero *x = &f->hero.at[h];
+        if (x->reason == REASON_peak) // one kernel would keep what both read
+            continue;
         int64_t bytes = graph_bytes(f->g, x->node);
         uint32_t live = 0;
         for (uint32_t i = 0; i < x->readers.n; i++)
@@ -432,7 +452,7 @@ merge_round(struct fuser *f)
 {
     candidates c = {0};
     add_edges(f, &c);
-    if (f->level < 1)
+    if (f->level < 2)
         add_siblings(f, &c);
     if (c.n)
         qsort(c.at, c.n, sizeof *c.at, by_profit);
@@ -483,7 +503,7 @@ fuse_graph(struct fuser *f)
         if (!f->group.at[i].dead)
             note_readers(f, i);
     drop_unread(f);
-    while (f->level < 2 && merge_round(f))
+    while (f->level < 3 && merge_round(f))
         ;
 }
 

@@ -87,7 +87,8 @@ struct fuser {
     VEC(struct refusal) refused;
     struct map tried;       // pairs of groups that were refused
     uint32_t *seen, nseen, stamp; // of the search for cycles
-    uint8_t level;          // 0: all merges; 1: producers with readers only; 2: none
+    uint8_t level;          // 0: all merges; 1: the same, of values that read two tensors at most;
+                            // 2: of these producers with readers only; 3: none
     uint32_t rewrites;
     int64_t work; // see plan.work
 };

@@ -118,10 +118,12 @@ estimate(struct chooser *c, const struct node *n)
     return k;
 }
 
+// Where memory is short a value that reads more than two tensors is stored: else all terms of a
+// long sum are kept until its end.
 static bool
-over_budget(struct cone k)
+over_budget(const struct chooser *c, struct cone k)
 {
-    return k.work > MAX_CONE || k.tensors > MAX_TENSORS;
+    return k.work > MAX_CONE || k.tensors > (c->f->level ? 2 : MAX_TENSORS);
 }
 
 // Stores the operand with the largest cone until the node's own cone fits.
@@ -131,10 +133,10 @@ cut_cone(struct chooser *c, uint32_t node)
     const struct node *n = &c->f->g->node.at[node];
     for (;;) {
         c->cone[node] = estimate(c, n);
-        if (!over_budget(c->cone[node]))
+        if (!over_budget(c, c->cone[node]))
             return;
         c->cone[node] = count_cone(c, node);
-        if (!over_budget(c->cone[node]))
+        if (!over_budget(c, c->cone[node]))
             return;
         uint32_t worst = 0;
         for (uint32_t x = 0; x < n->nin; x++) {
@@ -146,7 +148,9 @@ cut_cone(struct chooser *c, uint32_t node)
         if (!worst)
             return;
         add_hero(c->f, (ref){worst}, HERO_STORE,
-                 c->cone[node].work > MAX_CONE ? REASON_budget_insts : REASON_budget_args);
+                 c->cone[node].work > MAX_CONE ? REASON_budget_insts
+                 : c->f->level                 ? REASON_peak
+                                               : REASON_budget_args);
     }
 }
 

@@ -16,7 +16,10 @@
 #include "passes/fuse.h"
 #include "passes/pass.h"
 
-enum { LEVELS = 3 }; // of struct fuser
+enum {
+    LEVELS = 4,            // of struct fuser
+    PEAK_SLACK = 64 << 10, // bytes that do not make a difference; 64 an array are alignment beside
+};
 
 static const struct {
     const char *name;
@@ -293,21 +296,25 @@ fuse_at_level(struct plan *p, const struct target *t, const struct compile_optio
     plan_figures(p);
 }
 
-// The fewest kernels whose memory stays within eager's; 64 bytes an array are alignment. Where none
-// does (eager's result may be a view of what it reads), the one that needs least.
+// The fewest kernels whose memory stays within eager's. Where none does (eager's result may be a
+// view of what it reads) the first that needs little more than the least, of those with no more
+// kernels than eager.
 static void
 fuse_within_memory(struct plan *p, const struct target *t, const struct compile_options *o)
 {
-    int64_t least = INT64_MAX;
-    uint8_t best = 0, level = 0;
-    for (; level < LEVELS; level++) {
+    int64_t peak[LEVELS], least = INT64_MAX;
+    for (uint8_t level = 0; level < LEVELS; level++) {
         fuse_at_level(p, t, o, level);
-        if (p->peak_bytes <= p->eager_peak_bytes + 64 * (int64_t)p->buffer.n)
+        if (p->peak_bytes <= p->eager_peak_bytes + PEAK_SLACK + 64 * (int64_t)p->buffer.n)
             return;
-        best = p->peak_bytes < least ? level : best;
-        least = p->peak_bytes < least ? p->peak_bytes : least;
+        bool few = !level || p->launch.n <= p->eager_kernels;
+        peak[level] = few ? p->peak_bytes : INT64_MAX;
+        least = few && p->peak_bytes < least ? p->peak_bytes : least;
     }
-    if (best + 1 < level)
+    uint8_t best = 0;
+    while (peak[best] > least + least / 4)
+        best++;
+    if (best + 1 < LEVELS)
         fuse_at_level(p, t, o, best);
 }
 
