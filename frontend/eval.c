@@ -155,7 +155,9 @@ add_leaf(fc_context *ctx, struct graph *g, const struct value *v, bool literals_
     struct shape s = {.rank = l->rank};
     memcpy(s.dim, l->dim, sizeof s.dim);
     uint8_t align = v->state == VALUE_LITERAL ? 3 : l->align_log2;
-    return graph_add_input(g, name, l->dtype, &s, l->dense ? NULL : l->stride, align);
+    ref r = graph_add_input(g, name, l->dtype, &s, l->dense ? NULL : l->stride, align);
+    g->inputs.at[g->inputs.n - 1].by_value = v->state == VALUE_LITERAL;
+    return r;
 }
 
 // The collected values as a graph of its own, over the context's symbols.

@@ -115,9 +115,6 @@ borrow(fc_context *ctx, const char *file, int line, struct layout *l, const void
                      dtype_name(l->dtype));
     else if (!strides_in_range(l))
         context_fail(ctx, file, line, FC_INVALID, "fc_borrow: strides reach beyond memory");
-    else if (ctx->device->target.kind != DEVICE_CPU)
-        context_fail(ctx, file, line, FC_UNSUPPORTED, "fc_borrow: %s cannot read host memory",
-                     ctx->device->name);
     else {
         void *start = (void *)(uintptr_t)data; // only read
         struct buffer *b = buffer_borrow(ctx, start, l->bytes, release, user);

@@ -241,6 +241,7 @@ graph_copy(struct graph *g, const struct graph *src, ref r, const ref *in)
         const struct graph_input *gi = &src->inputs.at[a->v[0]];
         ref out = graph_add_input(g, gi->name, n->dtype, graph_shape(src, r), gi->stride,
                                   gi->align_log2);
+        g->inputs.at[g->inputs.n - 1].by_value = gi->by_value;
         g->node.at[out.i].origin = n->origin;
         return out;
     }

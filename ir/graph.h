@@ -61,6 +61,7 @@ struct graph_input {
     int64_t stride[MAX_RANK];
     bool dense;      // strides are row-major
     uint8_t align_log2; // of the first element's address, at most 6
+    bool by_value;      // a number of the host's, 8 bytes, wherever the others are
 };
 
 struct graph_output {

@@ -138,6 +138,7 @@ struct store {
 enum buffer_role { BUF_IN, BUF_OUT };
 struct kernel_buffer {
     uint8_t dtype, role;
+    bool by_value; // one element, in 8 bytes of the host's memory
     int64_t span_lo, span_hi; // least and greatest element offset reached (hi >= lo), 0 if none
 };
 

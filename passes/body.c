@@ -246,10 +246,12 @@ emit_load(struct body *b, ref node, ref stored, uint32_t hero, const struct imap
     const struct node *n = graph_node(b->f->g, node);
     const int64_t *stride = NULL;
     uint32_t id = hero;
+    bool by_value = false;
     if (!hero) {
         uint32_t input = (uint32_t)graph_attr(b->f->g, stored)[0];
         stride = node.i == stored.i ? b->f->g->inputs.at[input].stride : NULL;
         id = b->f->hero.n + input;
+        by_value = b->f->g->inputs.at[input].by_value;
     }
     struct use u = {hero, node, *m};
     vec_push(&b->gr->use, u);
@@ -257,6 +259,7 @@ emit_load(struct body *b, ref node, ref stored, uint32_t hero, const struct imap
     struct access a = dense_access(b, graph_shape(b->f->g, node), stride, m, &in);
     a.dtype = n->dtype;
     a.buffer = kernel_buffer_of(b, id, n->dtype, BUF_IN);
+    b->k->buffers.at[a.buffer].by_value = by_value;
     in.level = level_of_strides(b, a.stride);
     in.aux = intern_access(b, false, &a);
     if (in.a && m->check) {

@@ -50,6 +50,7 @@ graph_specialise(const struct graph *g)
             const struct graph_input *gi = &g->inputs.at[graph_attr(g, (ref){i})[0]];
             to[i] = graph_add_input(out, gi->name, n->dtype, &s, gi->dense ? NULL : gi->stride,
                                     gi->align_log2);
+            out->inputs.at[out->inputs.n - 1].by_value = gi->by_value;
             continue;
         }
         const struct origin *o = &g->origins.at[n->origin];

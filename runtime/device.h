@@ -43,6 +43,9 @@ struct device_ops {
                          struct code *const *code, void *const *const *ptr, int32_t *error_op,
                          struct diag *);
     bool (*synchronize)(struct device *d, struct diag *);
+    // GB/s (read plus written) of copying blocks of so many bytes, over `pairs` pairs of blocks, the
+    // best of several rounds; 0: memory is short. NULL: runtime/target.h has what the host reaches.
+    double (*copy_gbps)(struct device *d, int64_t bytes, int64_t pairs);
     // Returns when no kernel that was launched more than once waits for optimised code.
     void (*settle)(struct device *d);
     void (*close)(struct device *d);
@@ -77,7 +80,8 @@ struct executable;
 // The plan is taken, also on failure; the device must outlive the executable. NULL: d.
 struct executable *executable_new(struct plan *p, struct device *dev, struct diag *d);
 // in: address of element 0 per graph input; out: address of dense memory per graph output. False
-// with DIAG_INDEX: all launches ran, and d names the op whose index was out of range.
+// with DIAG_INDEX: all launches ran, and d names the op whose index was out of range. On a GPU the
+// results may still be under way (device_ops.synchronize), unless the plan checks positions.
 bool executable_run(struct executable *e, void *const *in, void *const *out, struct diag *d);
 const struct plan *executable_plan(const struct executable *e);
 struct executable *executable_ref(struct executable *e);

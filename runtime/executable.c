@@ -27,6 +27,7 @@ struct executable {
     struct code **code;   // per launch
     uint32_t *first;      // per launch: its first pointer
     uint32_t pointers;
+    bool checks; // some launch may set the error word, which is read when all are done
     const struct plan_buffer **source; // per pointer: what it points at
     atomic_uint made;     // instances, at most INSTANCES
     _Atomic uint64_t idle; // bit i: instance[i] is nobody's
@@ -91,6 +92,16 @@ lay_out_pointers(struct executable *e)
         }
 }
 
+// Whether positions that are data are checked in the kernel.
+static bool
+kernel_checks(const struct kernel *k)
+{
+    for (uint32_t i = 1; i < k->inst.n; i++)
+        if (k->inst.at[i].op == OP_checked || (k->inst.at[i].op == OP_load && k->inst.at[i].c))
+            return true;
+    return false;
+}
+
 struct executable *
 executable_new(struct plan *p, struct device *dev, struct diag *d)
 {
@@ -98,6 +109,8 @@ executable_new(struct plan *p, struct device *dev, struct diag *d)
     atomic_init(&e->refs, 1);
     e->plan = p;
     e->device = dev;
+    for (uint32_t i = 0; i < p->launch.n; i++)
+        e->checks |= kernel_checks(&p->launch.at[i].kernel);
     e->code = xcalloc(p->launch.n, sizeof *e->code);
     e->first = xcalloc(p->launch.n, sizeof *e->first);
     lay_out_pointers(e);
@@ -253,7 +266,7 @@ launch_all(const struct executable *e, struct instance *in, struct diag *d)
                                      in->pointer + e->first[i], in->error, d))
             return false;
     }
-    return dev->ops->synchronize(dev, d);
+    return !e->checks || dev->ops->synchronize(dev, d);
 }
 
 bool

@@ -476,6 +476,10 @@ arguments(const struct cuda_emitter *e, struct str *out)
     for (uint32_t b = 0; b < k->buffers.n; b++) {
         const char *type = memory_type(k->buffers.at[b].dtype);
         bool in = k->buffers.at[b].role == BUF_IN;
+        if (k->buffers.at[b].by_value) {
+            str_printf(out, "const %s *const b%u = (const %s *)&a.p[%u];\n", type, b, type, b);
+            continue;
+        }
         str_printf(out, "%s%s *const __restrict__ b%u = (%s *)a.p[%u];\n", in ? "const " : "",
                    type, b, type, b);
     }

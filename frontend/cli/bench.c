@@ -109,7 +109,8 @@ parse(struct args *a, struct request *q)
             q->list = true;
         else if (args_flag(a, "--compile"))
             q->compile = true;
-        else if (args_value(a, "--filter", &q->filter) || args_dim(a, &q->dims))
+        else if (args_value(a, "--filter", &q->filter) || args_dim(a, &q->dims) ||
+                 args_value(a, "--device", &q->how.device))
             continue;
         else if (args_value(a, "--threads", &text))
             parse_threads(a, text, q);
@@ -122,6 +123,8 @@ parse(struct args *a, struct request *q)
     }
     if (!a->failed && q->compile && q->json)
         args_fail(a, "--compile prints a table, not JSON");
+    if (!a->failed && q->compile && q->how.device)
+        args_fail(a, "--compile is about the CPU's compiler: --device does not apply");
     if (!a->failed && q->filter && q->files.n)
         args_fail(a, "--filter picks among the standard workloads, not among files");
     return !a->failed;
@@ -194,7 +197,8 @@ run_workload(const struct request *q, const struct workload *w, struct results *
 static void
 start_compiler(const struct request *q)
 {
-    fc_options o = {.size = sizeof o, .threads = (int)q->how.threads};
+    fc_options o = {.size = sizeof o, .threads = (int)q->how.threads,
+                    .device = q->how.device};
     fc_context *ctx;
     if (!fc_context_new(&o, &ctx)) {
         float x = 1, y;

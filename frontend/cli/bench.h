@@ -33,6 +33,7 @@ struct measurement { // times of one call in microseconds, medians and minima
 };
 
 struct bench_options {
+    const char *device; // NULL: "cpu"
     uint32_t threads; // 0: all cores
     bool hot;         // one set of arrays, however large
 };

@@ -97,7 +97,9 @@ time_calls(struct bench *b, call_fn *call, int64_t n)
             return -1;
         b->next = b->next + 1 == b->sets ? 0 : b->next + 1;
     }
-    return (clock_us() - start) / (double)n;
+    struct device *eager = b->eager.ctx->device;
+    bool done = eager->ops->synchronize(eager, b->d) && b->device->ops->synchronize(b->device, b->d);
+    return done ? (clock_us() - start) / (double)n : -1;
 }
 
 // ---- arrays
@@ -188,6 +190,24 @@ tell_arrays(const struct bench *b, struct arena *mem, struct measurement *m)
     m->outputs = b->nout;
 }
 
+// The same values in every set.
+static bool
+fill_input(struct bench *b, uint32_t i)
+{
+    struct tensor t = b->shape[i];
+    int64_t first;
+    span_bytes(&t, &first);
+    char *values = xcalloc(1, (size_t)b->span[i] + 1);
+    t.data = values + first;
+    bench_fill(b->g, i, &t);
+    bool ok = true;
+    for (uint32_t set = 0; set < b->sets && ok; set++)
+        ok = b->device->ops->upload(b->device, b->block[set * (b->nin + b->nout) + i], values,
+                                    b->span[i], b->d);
+    xfree(values);
+    return ok;
+}
+
 static bool
 make_arrays(struct bench *b)
 {
@@ -197,24 +217,21 @@ make_arrays(struct bench *b)
     b->out = xcalloc((size_t)b->sets * b->nout + 1, sizeof *b->out);
     for (uint32_t set = 0; set < b->sets; set++)
         for (uint32_t i = 0; i < n; i++) {
-            struct tensor t = b->shape[i];
             int64_t first;
-            span_bytes(&t, &first);
+            span_bytes(&b->shape[i], &first);
             char *p = b->device->ops->alloc(b->device, b->span[i]);
             if (!p)
                 return diag_set(b->d, DIAG_RESOURCE, "no memory for the arrays of %u calls",
                                 b->sets);
             b->block[set * n + i] = p;
-            t.data = p + first;
             if (i < b->nin)
-                b->in[set * b->nin + i] = t.data;
+                b->in[set * b->nin + i] = p + first;
             else
-                b->out[set * b->nout + i - b->nin] = t.data;
-            if (i < b->nin && set)
-                memcpy(p, b->block[i], (size_t)b->span[i]);
-            else if (i < b->nin)
-                bench_fill(b->g, i, &t);
+                b->out[set * b->nout + i - b->nin] = p + first;
         }
+    for (uint32_t i = 0; i < b->nin; i++)
+        if (!fill_input(b, i))
+            return false;
     return true;
 }
 
@@ -235,9 +252,10 @@ free_arrays(struct bench *b)
 // ---- contexts
 
 static bool
-open_side(struct bench *b, struct side *s, int mode, uint32_t threads)
+open_side(struct bench *b, struct side *s, int mode, const struct bench_options *how)
 {
-    fc_options o = {.size = sizeof o, .mode = mode, .threads = (int)threads};
+    fc_options o = {.size = sizeof o, .mode = mode, .threads = (int)how->threads,
+                    .device = how->device};
     if (fc_context_new(&o, &s->ctx))
         return side_failed(b, s);
     return true;
@@ -382,6 +400,11 @@ measure_memory(const struct bench *b, struct measurement *m)
     int64_t sets = m->in_cache ? 1 : 4 * b->device->target.llc / (2 * half) + 1;
     for (uint32_t i = 0; i < b->nout; i++)
         written += b->span[b->nin + i];
+    if (b->device->ops->copy_gbps) {
+        m->copy_gbps = m->read_gbps = m->limit_gbps =
+            b->device->ops->copy_gbps(b->device, half, sets);
+        return;
+    }
     m->copy_gbps = cpu_copy_gbps_among(half, m->threads, sets);
     m->read_gbps = cpu_read_gbps_among(2 * half, m->threads, sets);
     m->only_reads = written < m->traffic_bytes / WRITES_LITTLE;
@@ -406,9 +429,9 @@ fill_in(struct bench *b, struct samples *s, struct measurement *m)
 }
 
 static bool
-measure(struct bench *b, uint32_t threads, struct arena *mem, struct measurement *m)
+measure(struct bench *b, const struct bench_options *o, struct arena *mem, struct measurement *m)
 {
-    if (!open_side(b, &b->eager, FC_EAGER, threads) || !open_side(b, &b->lazy, FC_LAZY, threads))
+    if (!open_side(b, &b->eager, FC_EAGER, o) || !open_side(b, &b->lazy, FC_LAZY, o))
         return false;
     b->device = b->lazy.ctx->device;
     describe_arrays(b);
@@ -432,7 +455,7 @@ bench_measure(const struct graph *g, const struct bench_options *o, struct arena
     struct bench b = {.g = g, .t = translate_new(g), .nin = g->inputs.n, .nout = g->outputs.n,
                       .hot = o->hot, .d = d};
     m->graph = arena_strdup(mem, g->name);
-    bool ok = measure(&b, o->threads, mem, m);
+    bool ok = measure(&b, o, mem, m);
     if (b.plan)
         executable_unref(b.plan);
     close_side(&b, &b.eager);

@@ -28,7 +28,7 @@ static const char help[] =
     "      --hot                            large arrays too stay the same from call to call\n"
     "      --list                           the workloads' names, nothing measured\n"
     "      --compile                        instead: how long each kernel takes to compile\n"
-    "      --threads N, --json\n"
+    "      --threads N, --device cuda:0, --json\n"
     "  ops [NAME…] [--brief|--json]         the ops, their operands and attributes\n"
     "  devices [--json]                     the devices and how fast they copy\n"
     "  --version, --help\n"

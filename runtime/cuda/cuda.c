@@ -281,7 +281,8 @@ cuda_launch(struct device *d, struct code *code, const struct kernel *k, const s
     if (s->units > INT32_MAX)
         return diag_set(diag, DIAG_UNSUPPORTED, "kernel %s: %lld blocks, a launch has 2147483647",
                         k->name, (long long)s->units);
-    memcpy(arguments, ptr, k->buffers.n * sizeof *ptr);
+    for (uint32_t b = 0; b < k->buffers.n; b++)
+        memcpy(arguments + 8 * b, k->buffers.at[b].by_value ? ptr[b] : (void *)&ptr[b], 8);
     memcpy(arguments + 8 * code->pointers, &error_op, sizeof error_op);
     memcpy(arguments + numbers_at(code), code->numbers, code->n);
     const struct loaded *l = code_cache_use(c->codes, code->cached);
@@ -312,6 +313,50 @@ cuda_synchronize(struct device *d, struct diag *diag)
 {
     struct cuda_device *c = cuda_of(d);
     return enter(c, diag) && wait(c, "waiting for the GPU", diag);
+}
+
+// ---- copy bandwidth
+
+enum { COPY_ROUNDS = 5 };
+
+static bool
+time_copies(struct cuda_device *c, char *memory, int64_t bytes, int64_t pairs, void *const event[2],
+            float *ms)
+{
+    const struct cuda_driver *drv = c->driver;
+    bool ok = !drv->cuEventRecord(event[0], c->stream);
+    for (int64_t i = 0; i < pairs && ok; i++) {
+        uint64_t from = (uintptr_t)memory + (uint64_t)(2 * i * bytes);
+        ok = !drv->cuMemcpyDtoDAsync_v2(from + (uint64_t)bytes, from, (size_t)bytes, c->stream);
+    }
+    return ok && !drv->cuEventRecord(event[1], c->stream) &&
+           !drv->cuEventSynchronize(event[1]) &&
+           !drv->cuEventElapsedTime(ms, event[0], event[1]);
+}
+
+static double
+cuda_copy_gbps(struct device *d, int64_t bytes, int64_t pairs)
+{
+    struct cuda_device *c = cuda_of(d);
+    struct diag ignored;
+    diag_clear(&ignored);
+    bytes = (bytes + 255) & ~(int64_t)255;
+    void *event[2] = {NULL, NULL};
+    float least = 0;
+    char *memory = cuda_alloc(d, 2 * pairs * bytes);
+    bool ok = memory && enter(c, &ignored) && !c->driver->cuEventCreate(&event[0], 0) &&
+              !c->driver->cuEventCreate(&event[1], 0);
+    for (int round = 0; round <= COPY_ROUNDS && ok; round++) {
+        float ms = 0;
+        ok = time_copies(c, memory, bytes, pairs, event, &ms);
+        if (round && (least == 0 || ms < least))
+            least = ms;
+    }
+    for (int i = 0; i < 2; i++)
+        if (event[i])
+            c->driver->cuEventDestroy_v2(event[i]);
+    cuda_release(d, memory, 2 * pairs * bytes);
+    return ok && least > 0 ? 2e-6 * (double)(bytes * pairs) / (double)least : 0;
 }
 
 static void
@@ -375,6 +420,7 @@ static const struct device_ops cuda_ops = {
     .launch = cuda_launch,
     .launch_chain = cuda_launch_chain,
     .synchronize = cuda_synchronize,
+    .copy_gbps = cuda_copy_gbps,
     .settle = cuda_settle,
     .close = cuda_close,
 };
