@@ -43,11 +43,13 @@ bool cpu_codegen_available(void); // false in builds with llvm=off
 // LLVM calls this first.
 void cpu_codegen_start(void);
 
-// Prints a kernel as CUDA C. Its text depends on none of the numbers either, which num receives. It
-// defines one function, `kernel`, to be launched with schedule.units blocks of schedule.threads
-// threads and one parameter: the buffers' addresses of element 0 (at least one), the address of an
-// int, set to 1 + instruction origin when an index was out of range, and the numbers (at least
-// one), 32 bits each, or 64 where schedule.index64.
+// Prints a kernel as CUDA C. Its text depends on none of the numbers either, which num receives.
+// It defines one function, `kernel`, to be launched with schedule.units blocks of schedule.threads
+// threads and one parameter, in this order:
+//   - per buffer (at least one) the address of its element 0, or 8 bytes by value;
+//   - the address of an int, set to 1 + instruction origin when an index was out of range;
+//   - that of schedule.shared_scratch_bytes, zeros at first and left from launch to launch;
+//   - the numbers (at least one), 32 bits each, or 64 where schedule.index64.
 bool cuda_emit(const struct kernel *k, const struct schedule *s, const struct target *t,
                struct str *text, num_vec *num, struct diag *d);
 // CUDA C text → cubin for exactly that architecture (sm_90). Returns bytes owned by the caller

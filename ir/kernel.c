@@ -231,7 +231,8 @@ kernel_print(const struct kernel *k, struct str *out)
     for (uint32_t i = 0; i < k->buffers.n; i++) {
         const struct kernel_buffer *b = &k->buffers.at[i];
         str_printf(out, "  b%u %s %s elements %" PRId64 "..%" PRId64 "\n", i,
-                   b->by_value ? "value" : b->role == BUF_IN ? "in" : "out", dtype_name(b->dtype), b->span_lo, b->span_hi);
+                   b->by_value ? "value" : b->role == BUF_IN ? "in" : "out",
+                   dtype_name(b->dtype), b->span_lo, b->span_hi);
     }
     for (uint32_t i = 1; i < k->inst.n; i++)
         print_inst(k, i, out);

@@ -9,7 +9,8 @@
 #include "passes/plan.h"
 
 enum { VEC_BYTES = 16, MOST_LANES = 8, POINTWISE_THREADS = 256, ROW_THREADS = 128,
-       MOST_ROW_THREADS = 512, COLUMN_THREADS = 512, CONTRACT_THREADS = 256, WARP = 32 };
+       MOST_ROW_THREADS = 512, COLUMN_THREADS = 512, CONTRACT_THREADS = 256, WARP = 32,
+       SPLIT_LANES = RED_LANES };
 // Beyond any position that a kernel computes with are those of lanes that do not exist.
 static const int64_t most_index = INT32_MAX - (1 << 20);
 
@@ -96,6 +97,38 @@ row(const struct kernel *k, const struct target *t, struct schedule *s)
     s->units = group > WARP ? rows : ceil_div(rows, s->threads / group);
 }
 
+// Fewer rows than multiprocessors: parts of a row, powers of two of chunks (2 vec blocks) each,
+// and the last block of a row to be done joins them. What elements need of the result would have
+// to wait for all blocks.
+static bool
+split(const struct kernel *k, const struct target *t, struct schedule *s)
+{
+    enum { PARTS = 4, MOST_CHUNKS = 64, THREADS = 512 };
+    int64_t rows = kernel_points(k, AXIS_P), n = kernel_points(k, AXIS_R), bytes = 0;
+    if (k->nstage > 2 || rows >= t->units || n < 1 << 15)
+        return false;
+    for (uint32_t i = 0; i < k->store.n; i++)
+        if (k->store.at[i].stage > 0 && k->store.at[i].level == LEVEL_ELEM)
+            return false;
+    for (uint32_t i = 0; i < k->acc.n; i++) {
+        if (k->acc.at[i].stage > 0)
+            return false;
+        bytes += 16 * (int64_t)SPLIT_LANES;
+    }
+    s->vec = vector_lanes(k, k->naxis - 1u);
+    s->unroll = 4;
+    s->threads = THREADS;
+    s->tile[0] = THREADS;
+    int64_t chunks = ceil_div(n, (int64_t)2 * s->vec * RED_BLOCK), part = MOST_CHUNKS;
+    while (part > THREADS / WARP && rows * ceil_div(chunks, part) < PARTS * t->units)
+        part /= 2;
+    s->tile[1] = (uint16_t)part;
+    int64_t parts = ceil_div(chunks, part);
+    s->units = rows * parts;
+    s->shared_scratch_bytes = round_up(4 * rows, 16) + rows * parts * bytes;
+    return true;
+}
+
 static void
 column(const struct kernel *k, struct schedule *s)
 {
@@ -160,6 +193,8 @@ schedule_cuda(struct kernel *k, const struct target *t, bool along_columns, stru
     } else if (along_columns) {
         k->cls = s->cls = CLASS_COLUMN;
         column(k, s);
+    } else if (split(k, t, s)) {
+        k->cls = s->cls = CLASS_SPLIT;
     } else {
         k->cls = s->cls = CLASS_ROW;
         row(k, t, s);

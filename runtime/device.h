@@ -43,8 +43,8 @@ struct device_ops {
                          struct code *const *code, void *const *const *ptr, int32_t *error_op,
                          struct diag *);
     bool (*synchronize)(struct device *d, struct diag *);
-    // GB/s (read plus written) of copying blocks of so many bytes, over `pairs` pairs of blocks, the
-    // best of several rounds; 0: memory is short. NULL: runtime/target.h has what the host reaches.
+    // GB/s (read plus written) of copying blocks of so many bytes, over `pairs` pairs of blocks,
+    // the best of several rounds; 0: memory is short. NULL: runtime/target.h has the host's.
     double (*copy_gbps)(struct device *d, int64_t bytes, int64_t pairs);
     // Returns when no kernel that was launched more than once waits for optimised code.
     void (*settle)(struct device *d);

@@ -440,6 +440,7 @@ class_body(struct cuda_emitter *e, struct diag *d)
         cuda_pointwise(e);
         return true;
     case CLASS_ROW:
+    case CLASS_SPLIT:
         cuda_row(e);
         return true;
     case CLASS_COLUMN:
@@ -468,7 +469,8 @@ arguments(const struct cuda_emitter *e, struct str *out)
 {
     const struct kernel *k = &e->kernel;
     str_printf(out, "typedef %s ix;\n"
-                    "struct kernel_args {\nchar *p[%u];\nint *error;\nix n[%u];\n};\n",
+                    "struct kernel_args {\nchar *p[%u];\nint *error;\nchar *scratch;\n"
+                    "ix n[%u];\n};\n",
                e->sched->index64 ? "long long" : "int", k->buffers.n ? k->buffers.n : 1,
                e->num->n ? e->num->n : 1);
     str_printf(out, "extern \"C\" __global__ void __launch_bounds__(%u)\n"

@@ -7,11 +7,16 @@
 // one chunk. Else the chunks of a span (SPAN of them) lie in shared memory, are joined pairwise by
 // number, and spans are joined as a binary counter carries. Last the 16 lanes are joined.
 //
+// Where a row is divided among blocks (split), each has one span, of `part` chunks, and leaves its
+// 16 lanes in scratch memory; the block that finds that it is the row's last joins them: a thread
+// takes a lane of some neighbouring parts, then shared memory as before.
+//
 // An element that a later stage needs again is computed again: its row has just been read and is in
 // the first- or second-level cache.
 #include "codegen/cuda/emit.h"
 
 #include "ir/base/mem.h"
+#include "ir/base/size.h"
 
 #include <stdio.h>
 
@@ -21,6 +26,8 @@ struct row_emitter {
     struct cuda_emitter *e;
     uint32_t group, vec; // threads of a row; elements of a vector
     bool shared;         // a group is a whole block of several warps
+    bool split;          // which has a part of a row
+    uint32_t span;       // chunks
 };
 
 // ---- elements
@@ -185,55 +192,44 @@ stage_in_warp(struct row_emitter *r, uint32_t stage)
     name_results(r, stage, line);
 }
 
-// A block of several warps: chunks of a span in shared memory (h0 …), spans in a counter (c0 …)
-// that thread l holds for lane l.
+// The chunks of a span, `some` of them from `first` on, one after the other to each warp; joined in
+// shared memory (h0 …): its first row then has the span's lanes.
 static void
-stage_in_block(struct row_emitter *r, uint32_t stage)
+span_chunks(struct row_emitter *r, uint32_t stage)
 {
     struct str *t = r->e->text;
-    uint32_t warps = r->group / WARP;
-    bool accs = cuda_has_accs(r->e, stage);
-    if (!accs) {
-        str_printf(t, "for (ix chunk = warp; chunk < chunks; chunk += %u) {\n", warps);
-        chunk_elements(r, stage);
-        str_add(t, "}\n");
-        return;
-    }
-    declare_partials(r, stage, "c", 40);
-    declare_partials(r, stage, "q", 1);
-    str_printf(t, "for (ix span = 0; span * %u < chunks; span++) {\n", SPAN);
-    str_printf(t, "const int some = chunks - span * %u < %u ? (int)(chunks - span * %u) : %u;\n",
-               SPAN, SPAN, SPAN, SPAN);
+    char line[120];
     str_printf(t, "for (int own = warp; own < some; own += %u) {\n"
-                  "const ix chunk = span * %u + own;\n", warps, SPAN);
+                  "const ix chunk = first + own;\n", r->group / WARP);
     declare_partials(r, stage, "p", r->vec);
     start_partials(r, stage);
     chunk_elements(r, stage);
     join_blocks(r, stage);
     str_printf(t, "if (thread < %u) {\n#pragma unroll\nfor (int l = 0; l < %u; l++) {\n",
                16 / r->vec, r->vec);
-    char line[120];
     snprintf(line, sizeof line, "h$[own][thread * %u + l] = p$[l];\n", r->vec);
     cuda_each_acc(r->e, stage, line);
     str_add(t, "}\n}\n}\n__syncthreads();\n");
+}
+
+// `some` rows of shared memory, pairwise by number.
+static void
+join_shared(struct row_emitter *r, uint32_t stage, uint32_t rows)
+{
+    struct str *t = r->e->text;
     str_printf(t, "for (int d = 1; d < some; d *= 2) {\n"
                   "for (int i = threadIdx.x; i < %u / (2 * d) * 16; i += %u) {\n"
-                  "const int at = i / 16 * 2 * d;\nif (at + d < some) {\n", SPAN, r->group);
+                  "const int at = i / 16 * 2 * d;\nif (at + d < some) {\n", rows, r->group);
     cuda_each_acc(r->e, stage, "h$[at][i % 16] = join$(h$[at][i % 16], h$[at + d][i % 16]);\n");
     str_add(t, "}\n}\n__syncthreads();\n}\n");
-    str_add(t, "if (threadIdx.x < 16) {\nint level = 0;\n");
-    cuda_each_acc(r->e, stage, "q$[0] = h$[0][threadIdx.x];\n");
-    str_add(t, "for (ix bits = span; bits & 1; bits >>= 1, level++) {\n");
-    cuda_each_acc(r->e, stage, "q$[0] = join$(c$[level], q$[0]);\n");
-    str_add(t, "}\n");
-    cuda_each_acc(r->e, stage, "c$[level] = q$[0];\n");
-    str_add(t, "}\n__syncthreads();\n}\n");
-    str_printf(t, "if (warp == 0) {\nconst ix spans = (chunks + %u) / %u;\nint level = 0;\n"
-                  "while (!(spans >> level & 1)) level++;\n", SPAN - 1, SPAN);
-    cuda_each_acc(r->e, stage, "if (thread < 16) q$[0] = c$[level];\n");
-    str_add(t, "for (level++; spans >> level; level++)\nif (spans >> level & 1) {\n");
-    cuda_each_acc(r->e, stage, "if (thread < 16) q$[0] = join$(c$[level], q$[0]);\n");
-    str_add(t, "}\n");
+}
+
+// The 16 lanes, which threads 0 … 15 hold as q0 …, by warp 0; the results.
+static void
+finish_row(struct row_emitter *r, uint32_t stage)
+{
+    struct str *t = r->e->text;
+    char line[120];
     for (uint32_t d = 8; d; d /= 2) {
         snprintf(line, sizeof line, "q$[0] = join$(q$[0], shift_down(q$[0], %u));\n", d);
         cuda_each_acc(r->e, stage, line);
@@ -243,6 +239,125 @@ stage_in_block(struct row_emitter *r, uint32_t stage)
     str_add(t, "}\n}\n__syncthreads();\n");
     name_results(r, stage, "h$[0][0]");
     str_add(t, "__syncthreads();\n"); // before the next stage writes there
+}
+
+// What a binary counter (c0 …) of n numbers holds, the newest first, into q0 ….
+static void
+empty_counter(struct row_emitter *r, uint32_t stage, const char *n)
+{
+    struct str *t = r->e->text;
+    str_printf(t, "int level = 0;\nwhile (!(%s >> level & 1)) level++;\n", n);
+    cuda_each_acc(r->e, stage, "q$[0] = c$[level];\n");
+    str_printf(t, "for (level++; %s >> level; level++)\nif (%s >> level & 1) {\n", n, n);
+    cuda_each_acc(r->e, stage, "q$[0] = join$(c$[level], q$[0]);\n");
+    str_add(t, "}\n");
+}
+
+// q0 … is the counter's number `number`.
+static void
+count_up(struct row_emitter *r, uint32_t stage, const char *number)
+{
+    struct str *t = r->e->text;
+    str_printf(t, "int level = 0;\nfor (ix bits = %s; bits & 1; bits >>= 1, level++) {\n", number);
+    cuda_each_acc(r->e, stage, "q$[0] = join$(c$[level], q$[0]);\n");
+    str_add(t, "}\n");
+    cuda_each_acc(r->e, stage, "c$[level] = q$[0];\n");
+}
+
+// A block of several warps: spans in a counter that thread l holds for lane l.
+static void
+stage_in_block(struct row_emitter *r, uint32_t stage)
+{
+    struct str *t = r->e->text;
+    if (!cuda_has_accs(r->e, stage)) {
+        str_printf(t, "for (ix chunk = warp; chunk < chunks; chunk += %u) {\n", r->group / WARP);
+        chunk_elements(r, stage);
+        str_add(t, "}\n");
+        return;
+    }
+    declare_partials(r, stage, "c", 40);
+    declare_partials(r, stage, "q", 1);
+    str_printf(t, "for (ix span = 0; span * %u < chunks; span++) {\n"
+                  "const ix first = span * %u;\n"
+                  "const int some = chunks - first < %u ? (int)(chunks - first) : %u;\n", r->span,
+               r->span, r->span, r->span);
+    span_chunks(r, stage);
+    join_shared(r, stage, r->span);
+    str_add(t, "if (threadIdx.x < 16) {\n");
+    cuda_each_acc(r->e, stage, "q$[0] = h$[0][threadIdx.x];\n");
+    count_up(r, stage, "span");
+    str_add(t, "}\n__syncthreads();\n}\n");
+    str_printf(t, "if (warp == 0) {\nconst ix spans = (chunks + %u) / %u;\nif (thread < 16) {\n",
+               r->span - 1, r->span);
+    empty_counter(r, stage, "spans");
+    str_add(t, "}\n");
+    finish_row(r, stage);
+}
+
+// Where each part leaves its lanes, and how many parts of each row have.
+static void
+declare_scratch(struct row_emitter *r)
+{
+    struct cuda_emitter *e = r->e;
+    char rows[24], at[24];
+    int64_t nrows = kernel_points(&e->kernel, AXIS_P), offset = (4 * nrows + 15) & ~(int64_t)15;
+    int64_t parts = nrows ? e->sched->units / nrows : 0;
+    str_printf(e->text, "unsigned *const done = (unsigned *)a.scratch;\n");
+    for (uint32_t i = 0; i < e->kernel.acc.n; i++) {
+        cuda_acc_type(&e->kernel.acc.at[i], e->text);
+        str_printf(e->text, " (*const g%u)[16] = (", i);
+        cuda_acc_type(&e->kernel.acc.at[i], e->text);
+        str_printf(e->text, " (*)[16])(a.scratch + (size_t)%s) + row * %s;\n",
+                   cuda_number(e, offset, at), cuda_number(e, parts, rows));
+        offset += nrows * parts * 16 * 16;
+    }
+}
+
+static void
+stage_of_part(struct row_emitter *r, uint32_t stage)
+{
+    struct str *t = r->e->text;
+    if (!cuda_has_accs(r->e, stage)) {
+        str_printf(t, "for (int own = warp; own < %u; own += %u) {\n"
+                      "const ix chunk = part * %u + own;\nif (chunk >= chunks) break;\n", r->span,
+                   r->group / WARP, r->span);
+        chunk_elements(r, stage);
+        str_add(t, "}\n");
+        return;
+    }
+    uint32_t groups = r->group / 16;
+    declare_scratch(r);
+    str_printf(t, "{\nconst ix first = part * %u;\n"
+                  "const int some = chunks - first < %u ? (int)(chunks - first) : %u;\n", r->span,
+               r->span, r->span);
+    span_chunks(r, stage);
+    join_shared(r, stage, r->span);
+    str_add(t, "if (threadIdx.x < 16) {\n");
+    cuda_each_acc(r->e, stage, "g$[part][threadIdx.x] = h$[0][threadIdx.x];\n");
+    str_add(t, "__threadfence();\n}\n__syncthreads();\n}\n"
+               "__shared__ bool last;\n"
+               "if (threadIdx.x == 0) {\n"
+               "last = atomicAdd(&done[row], 1u) == (unsigned)(parts - 1);\n"
+               "if (last) done[row] = 0;\n__threadfence();\n}\n__syncthreads();\n"
+               "if (!last) return;\n__threadfence();\n");
+    str_printf(t, "int each = 1;\nwhile (each * %u < parts) each *= 2;\n"
+                  "const int group = threadIdx.x / 16, lane = threadIdx.x %% 16;\n"
+                  "const ix from = (ix)group * each, left = parts - from;\n"
+                  "const int mine = left < each ? (int)left : each;\n", groups);
+    declare_partials(r, stage, "c", 40);
+    declare_partials(r, stage, "q", 1);
+    str_add(t, "for (int i = 0; i < mine; i++) {\n");
+    cuda_each_acc(r->e, stage, "q$[0] = g$[from + i][lane];\n");
+    count_up(r, stage, "i");
+    str_add(t, "}\nif (mine > 0) {\n");
+    empty_counter(r, stage, "mine");
+    cuda_each_acc(r->e, stage, "h$[group][lane] = q$[0];\n");
+    str_add(t, "}\n__syncthreads();\n{\nconst int some = (int)((parts + each - 1) / each);\n");
+    join_shared(r, stage, groups);
+    str_add(t, "}\nif (warp == 0) {\nif (thread < 16) {\n");
+    cuda_each_acc(r->e, stage, "q$[0] = h$[0][thread];\n");
+    str_add(t, "}\n");
+    finish_row(r, stage);
 }
 
 // ---- the kernel
@@ -287,12 +402,22 @@ cuda_row(struct cuda_emitter *e)
     const struct kernel *k = &e->kernel;
     struct str *t = e->text;
     char rows[24], n[24];
-    struct row_emitter r = {e, e->sched->tile[0], e->sched->vec, e->sched->tile[0] > WARP};
+    bool split = e->sched->cls == CLASS_SPLIT;
+    struct row_emitter r = {e, e->sched->tile[0], e->sched->vec, e->sched->tile[0] > WARP, split,
+                            split ? e->sched->tile[1] : SPAN};
     shared_arrays(&r);
     cuda_number(e, kernel_points(k, AXIS_P), rows);
     cuda_number(e, kernel_points(k, AXIS_R), n);
-    if (r.shared) {
+    if (r.split) {
+        char parts[24];
+        int64_t chunks = ceil_div(kernel_points(k, AXIS_R), (int64_t)2 * r.vec * RED_BLOCK);
+        cuda_number(e, ceil_div(chunks, r.span), parts);
+        str_printf(t, "const ix parts = %s, row = blockIdx.x / parts;\n"
+                      "const ix part = blockIdx.x %% parts;\n", parts);
+    } else if (r.shared) {
         str_add(t, "const ix row = blockIdx.x;\n");
+    }
+    if (r.shared) {
         str_printf(t, "const ix n = %s;\n"
                       "const int warp = threadIdx.x / 32, thread = threadIdx.x %% 32;\n", n);
         str_printf(t, "const ix chunks = (n + %u) / %u;\n", 2 * r.vec * 256 - 1, 2 * r.vec * 256);
@@ -308,7 +433,9 @@ cuda_row(struct cuda_emitter *e)
         row_values(&r, stage);
         if (!cuda_has_accs(e, stage) && !cuda_has_stores(e, stage, LEVEL_ELEM))
             continue;
-        if (r.shared)
+        if (r.split)
+            stage_of_part(&r, stage);
+        else if (r.shared)
             stage_in_block(&r, stage);
         else
             stage_in_warp(&r, stage);

@@ -98,7 +98,8 @@ time_calls(struct bench *b, call_fn *call, int64_t n)
         b->next = b->next + 1 == b->sets ? 0 : b->next + 1;
     }
     struct device *eager = b->eager.ctx->device;
-    bool done = eager->ops->synchronize(eager, b->d) && b->device->ops->synchronize(b->device, b->d);
+    bool done = eager->ops->synchronize(eager, b->d) &&
+                b->device->ops->synchronize(b->device, b->d);
     return done ? (clock_us() - start) / (double)n : -1;
 }
 

@@ -42,6 +42,8 @@ struct code {
     struct cached_code *cached; // of struct loaded
     uint32_t n;                 // bytes of arguments behind the pointers
     uint32_t pointers;          // buffers, at least 1
+    void *scratch;              // one launch follows the other
+    int64_t scratch_bytes;
     char numbers[];
 };
 
@@ -227,7 +229,30 @@ code_new(struct cached_code *cached, const struct kernel *k, const struct schedu
 static uint32_t
 numbers_at(const struct code *code)
 {
-    return (code->pointers + 1) * 8;
+    return (code->pointers + 2) * 8;
+}
+
+static void
+cuda_code_release(struct device *d, struct code *code)
+{
+    if (!code)
+        return;
+    cuda_release(d, code->scratch, code->scratch_bytes);
+    code_cache_release(cuda_of(d)->codes, code->cached);
+    xfree(code);
+}
+
+// Memory that launches leave to each other, zeros at first.
+static bool
+take_scratch(struct cuda_device *c, struct code *code, int64_t bytes, struct diag *d)
+{
+    code->scratch = cuda_alloc(&c->base, bytes);
+    if (!code->scratch)
+        return diag_set(d, DIAG_RESOURCE, "no memory for %lld bytes of scratch", (long long)bytes);
+    code->scratch_bytes = bytes;
+    return enter(c, d) &&
+           cuda_ok(c->driver, c->driver->cuMemsetD8Async((uintptr_t)code->scratch, 0, (size_t)bytes,
+                                                         c->stream), "clearing memory", d);
 }
 
 static struct code *
@@ -251,20 +276,15 @@ cuda_compile(struct device *d, const struct kernel *k, const struct schedule *s,
         xfree(code);
         code = NULL;
     }
+    if (code && s->shared_scratch_bytes && !take_scratch(c, code, s->shared_scratch_bytes, &own)) {
+        cuda_code_release(d, code);
+        code = NULL;
+    }
     if (!code)
         diag_set(diag, own.code, "kernel %s: %s", k->name ? k->name : "?", own.text);
     str_free(&text);
     vec_free(&num);
     return code;
-}
-
-static void
-cuda_code_release(struct device *d, struct code *code)
-{
-    if (!code)
-        return;
-    code_cache_release(cuda_of(d)->codes, code->cached);
-    xfree(code);
 }
 
 // ---- launching
@@ -284,6 +304,7 @@ cuda_launch(struct device *d, struct code *code, const struct kernel *k, const s
     for (uint32_t b = 0; b < k->buffers.n; b++)
         memcpy(arguments + 8 * b, k->buffers.at[b].by_value ? ptr[b] : (void *)&ptr[b], 8);
     memcpy(arguments + 8 * code->pointers, &error_op, sizeof error_op);
+    memcpy(arguments + 8 * code->pointers + 8, &code->scratch, sizeof code->scratch);
     memcpy(arguments + numbers_at(code), code->numbers, code->n);
     const struct loaded *l = code_cache_use(c->codes, code->cached);
     atomic_fetch_add_explicit(&c->kernels, 1, memory_order_relaxed);

@@ -52,6 +52,46 @@ random_graph(uint64_t seed)
                                            .max_extent = seed % 7 == 0 ? 700 : 40});
 }
 
+// What random graphs are too small for: long rows, one block each or divided; many columns; rows of
+// less than a warp; 64-bit sums; positions.
+static const char *const large[] = {
+    "graph @split(%x: f32[3, 400000]) { return sum %x {axes=[1]}, argmax %x {axes=[1]},"
+    " mean (mul %x, %x) {axes=[1]} }",
+    "graph @all(%x: i32[1000001]) { return sum %x {axes=[0]}, max %x {axes=[0]} }",
+    "graph @odd(%x: bf16[2, 98305]) { return sum %x {axes=[1]}, min %x {axes=[1]} }",
+    "graph @rows(%x: f32[5, 150001]) { return softmax %x {axis=1} }",
+    "graph @norm(%x: f16[40, 5000], %w: f16[5000], %b: f16[5000]) { return layer_norm %x, %w, %b }",
+    "graph @columns(%x: f32[3000, 70]) { return sum %x {axes=[0]}, argmin %x {axes=[0]} }",
+    "graph @narrow(%x: f64[5000, 3]) { return var %x {axes=[1]}, sum %x {axes=[0]} }",
+    "graph @scan(%x: f32[3, 70000]) { return cumsum %x {axis=1} }",
+    "graph @turn(%x: f32[70, 130], %y: f32[130, 70]) { return add %x, (permute %y {axes=[1,0]}) }",
+    "graph @sort(%x: f32[4, 700]) { return sort %x {axis=1}, argsort %x {axis=1} }",
+};
+enum { LARGE = sizeof large / sizeof *large };
+
+static struct graph *
+large_graph(uint32_t i)
+{
+    struct diag d = {0};
+    struct graph *g = graph_parse(large[i], strlen(large[i]), "large", &d);
+    cr_assert(g, "%s", d.text);
+    return g;
+}
+
+Test(cuda, nvrtc_takes_large_kernels, .timeout = 170)
+{
+    struct diag d = {0};
+    if (!cuda_codegen_available(&d))
+        cr_skip_test("%s", d.text);
+    for (uint32_t i = 0; i < LARGE; i++) {
+        struct target t;
+        struct graph *g = large_graph(i);
+        cr_assert(cuda_target(&t, architecture[i % 3]));
+        compile_graph(g, &t, large[i]);
+        graph_free(g);
+    }
+}
+
 Test(cuda, nvrtc_takes_kernels_of_random_graphs, .timeout = 170)
 {
     struct diag d = {0};
@@ -134,6 +174,12 @@ Test(cuda, random_graphs_give_the_interpreters_bits, .timeout = 500)
         tally.graphs++;
         graph_free(g);
     }
+    for (uint32_t i = 0; i < LARGE; i++)
+        for (uint32_t again = 0; again < 2; again++) {
+            struct graph *g = large_graph(i);
+            run_on_gpu(g, i + 1000 * again, &tally);
+            graph_free(g);
+        }
     struct device_counters c;
     gpu->counters(gpu, &c);
     cr_log_info("%llu graphs, %llu elements, %lld launches, %lld kernels compiled",
