@@ -34,7 +34,8 @@ typedef bool schedule_fn(const struct kernel *k, const struct target *t, struct 
 schedule_fn schedule_pointwise, schedule_row, schedule_column, schedule_split, schedule_contract,
     schedule_scan, schedule_sort, schedule_scatter;
 
-// The same on a GPU, for all classes that it has. along_columns: memory runs along P.
+// The same on a GPU, for all classes that it has. along_columns: memory runs along P. Vectors are
+// of 16 bytes, at multiples of that; of one element where the target's are narrower.
 bool schedule_cuda(struct kernel *k, const struct target *t, bool along_columns,
                    struct schedule *s, uint8_t *why);
 

@@ -40,9 +40,11 @@ needs_index64(const struct kernel *k)
 
 // Elements of a vector along an axis: 1 where something that runs along it could not be taken so.
 static uint8_t
-vector_lanes(const struct kernel *k, uint32_t axis)
+vector_lanes(const struct kernel *k, const struct target *t, uint32_t axis)
 {
     uint32_t least = VEC_BYTES;
+    if (t->vec_bytes < VEC_BYTES)
+        return 1;
     for (uint32_t i = 0; i < k->access.n; i++)
         if (k->access.at[i].stride[axis] == 1 && dtype_size(k->access.at[i].dtype) < least)
             least = dtype_size(k->access.at[i].dtype);
@@ -75,7 +77,7 @@ static void
 pointwise(const struct kernel *k, const struct target *t, struct schedule *s)
 {
     int64_t points = kernel_points(k, AXIS_P), ops = body_ops(k);
-    s->vec = k->naxis ? vector_lanes(k, k->naxis - 1u) : 1;
+    s->vec = k->naxis ? vector_lanes(k, t, k->naxis - 1u) : 1;
     s->unroll = ops <= 8 ? 4 : ops <= 24 ? 2 : 1;
     s->threads = POINTWISE_THREADS;
     while (s->unroll > 1 && points < (int64_t)s->threads * s->vec * s->unroll * 4 * t->units)
@@ -87,7 +89,7 @@ static void
 row(const struct kernel *k, const struct target *t, struct schedule *s)
 {
     int64_t rows = kernel_points(k, AXIS_P), n = kernel_points(k, AXIS_R);
-    s->vec = vector_lanes(k, k->naxis - 1u);
+    s->vec = vector_lanes(k, t, k->naxis - 1u);
     s->unroll = 4;
     int64_t own = 16 / s->vec, group = own, most = rows < t->units ? 1024 : MOST_ROW_THREADS;
     while (group < own * ceil_div(n, RED_BLOCK) && group < most)
@@ -115,7 +117,7 @@ split(const struct kernel *k, const struct target *t, struct schedule *s)
             return false;
         bytes += 16 * (int64_t)SPLIT_LANES;
     }
-    s->vec = vector_lanes(k, k->naxis - 1u);
+    s->vec = vector_lanes(k, t, k->naxis - 1u);
     s->unroll = 4;
     s->threads = THREADS;
     s->tile[0] = THREADS;
@@ -130,10 +132,10 @@ split(const struct kernel *k, const struct target *t, struct schedule *s)
 }
 
 static void
-column(const struct kernel *k, struct schedule *s)
+column(const struct kernel *k, const struct target *t, struct schedule *s)
 {
     uint32_t last = k->naxis - k->nred - 1u;
-    s->vec = vector_lanes(k, last);
+    s->vec = vector_lanes(k, t, last);
     if (s->vec > 4)
         s->vec = 4; // 16 lanes of as many columns share the block's memory
     s->unroll = 4;
@@ -192,7 +194,7 @@ schedule_cuda(struct kernel *k, const struct target *t, bool along_columns, stru
         pointwise(k, t, s);
     } else if (along_columns) {
         k->cls = s->cls = CLASS_COLUMN;
-        column(k, s);
+        column(k, t, s);
     } else if (split(k, t, s)) {
         k->cls = s->cls = CLASS_SPLIT;
     } else {

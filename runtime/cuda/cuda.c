@@ -8,6 +8,7 @@
 #include "runtime/cuda/cuda.h"
 
 #include "ir/base/mem.h"
+#include "passes/schedule.h"
 #include "runtime/alloc.h"
 #include "runtime/code_cache.h"
 #include "runtime/cuda/driver.h"
@@ -29,6 +30,7 @@ struct cuda_device {
     struct allocator *memory;
     struct code_cache *codes;
     atomic_int_fast64_t kernels;
+    pthread_mutex_t compiling;  // of code without vectors
     pthread_mutex_t lock;       // of what follows
     VEC(int32_t *) error_block; // pinned
     VEC(int32_t *) error_word;  // nobody's
@@ -42,6 +44,8 @@ struct code {
     struct cached_code *cached; // of struct loaded
     uint32_t n;                 // bytes of arguments behind the pointers
     uint32_t pointers;          // buffers, at least 1
+    struct code *plain;         // without vectors, for buffers that are not aligned for them; made
+    struct schedule plain_sched;// when first needed, under the device's lock
     void *scratch;              // one launch follows the other
     int64_t scratch_bytes;
     char numbers[];
@@ -237,6 +241,7 @@ cuda_code_release(struct device *d, struct code *code)
 {
     if (!code)
         return;
+    cuda_code_release(d, code->plain);
     cuda_release(d, code->scratch, code->scratch_bytes);
     code_cache_release(cuda_of(d)->codes, code->cached);
     xfree(code);
@@ -290,9 +295,46 @@ cuda_compile(struct device *d, const struct kernel *k, const struct schedule *s,
 // ---- launching
 
 static bool
+aligned_for_vectors(const struct kernel *k, const struct schedule *s, void *const *ptr)
+{
+    uintptr_t bits = 0;
+    for (uint32_t b = 0; b < k->buffers.n && s->vec > 1; b++)
+        bits |= k->buffers.at[b].by_value ? 0 : (uintptr_t)ptr[b];
+    return bits % 16 == 0;
+}
+
+// The same kernel without vectors; NULL: diag.
+static struct code *
+plain_code(struct cuda_device *c, struct code *code, const struct kernel *k,
+           const struct schedule *s, struct diag *diag)
+{
+    struct target t = c->base.target;
+    struct kernel same = *k;
+    uint8_t why;
+    t.vec_bytes = 1;
+    pthread_mutex_lock(&c->compiling);
+    if (!code->plain &&
+        schedule_cuda(&same, &t, s->cls == CLASS_COLUMN, &code->plain_sched, &why))
+        code->plain = cuda_compile(&c->base, k, &code->plain_sched, diag);
+    struct code *plain = code->plain;
+    pthread_mutex_unlock(&c->compiling);
+    if (!plain)
+        diag_set(diag, DIAG_INTERNAL, "kernel %s: no code for buffers not aligned to 16 bytes",
+                 k->name);
+    return plain;
+}
+
+static bool
 cuda_launch(struct device *d, struct code *code, const struct kernel *k, const struct schedule *s,
             void *const *ptr, int32_t *error_op, struct diag *diag)
 {
+    if (!aligned_for_vectors(k, s, ptr)) {
+        struct code *owner = code;
+        code = plain_code(cuda_of(d), code, k, s, diag);
+        if (!code)
+            return false;
+        s = &owner->plain_sched;
+    }
     struct cuda_device *c = cuda_of(d);
     _Alignas(16) char arguments[ARGUMENT_BYTES];
     void *parameter[] = {arguments};
@@ -426,6 +468,7 @@ cuda_close(struct device *d)
     vec_free(&c->error_block);
     vec_free(&c->error_word);
     pthread_mutex_destroy(&c->lock);
+    pthread_mutex_destroy(&c->compiling);
     xfree(c);
 }
 
@@ -512,6 +555,7 @@ cuda_open(int ordinal, struct diag *d)
     }
     struct cuda_device *c = xcalloc(1, sizeof *c);
     pthread_mutex_init(&c->lock, NULL);
+    pthread_mutex_init(&c->compiling, NULL);
     c->driver = driver;
     c->base.ops = &cuda_ops;
     c->base.counters = cuda_counters;

@@ -7,6 +7,7 @@
 #include "ir/text.h"
 #include "runtime/device.h"
 #include "runtime/target.h"
+#include "tests/support/graph_any.h"
 #include "tests/support/graph_gen.h"
 #include "tests/support/run_plan.h"
 
@@ -92,6 +93,15 @@ Test(cuda, nvrtc_takes_large_kernels, .timeout = 170)
     }
 }
 
+// Of all ops, with strided and misaligned inputs.
+static struct graph *
+graph_of_all_ops(uint64_t seed)
+{
+    static const int64_t n[] = {1, 3, 7, 16, 33};
+    return any_graph(&(struct any_options){.seed = seed, .n = n[seed % 5],
+                                           .ops = 1 + (uint32_t)(seed % 9), .halves = seed % 2});
+}
+
 Test(cuda, nvrtc_takes_kernels_of_random_graphs, .timeout = 170)
 {
     struct diag d = {0};
@@ -106,6 +116,9 @@ Test(cuda, nvrtc_takes_kernels_of_random_graphs, .timeout = 170)
         snprintf(what, sizeof what, "seed %llu", (unsigned long long)seed);
         kernels += compile_graph(g, &t, what);
         graph_free(g);
+        g = graph_of_all_ops(seed);
+        kernels += compile_graph(g, &t, what);
+        graph_free(g);
     }
     cr_log_info("%u kernels of %u graphs compiled", kernels, graphs);
 }
@@ -116,20 +129,22 @@ static struct device *gpu;
 
 
 static void
-run_on_gpu(const struct graph *g, uint64_t seed, struct tally *tally)
+run_on_gpu(const struct graph *g, uint64_t seed, bool any, struct tally *tally)
 {
     struct diag d = {0};
     char where[200];
     uint32_t n = g->inputs.n, m = g->outputs.n;
     struct tensor *in = xcalloc(n + 1, sizeof *in);
     struct guarded *mem = xcalloc(n + 1, sizeof *mem);
-    void **at = xcalloc(n + 1, sizeof *at), **result = xcalloc(m + 1, sizeof *result);
+    void **at = xcalloc(n + 1, sizeof *at), **block = xcalloc(n + 1, sizeof *block);
+    void **result = xcalloc(m + 1, sizeof *result);
     void **want = outputs_of(g), **got = outputs_of(g);
     for (uint32_t i = 0; i < n; i++) {
-        mem[i] = gen_input(g, i, seed, true, &in[i]);
+        mem[i] = any ? any_input(g, i, seed, true, &in[i]) : gen_input(g, i, seed, true, &in[i]);
         int64_t bytes = (int64_t)mem[i].bytes;
-        at[i] = gpu->ops->alloc(gpu, bytes);
-        cr_assert(gpu->ops->upload(gpu, at[i], mem[i].data, bytes, &d), "%s", d.text);
+        block[i] = gpu->ops->alloc(gpu, bytes);
+        cr_assert(gpu->ops->upload(gpu, block[i], mem[i].data, bytes, &d), "%s", d.text);
+        at[i] = (char *)block[i] + ((char *)in[i].data - (char *)mem[i].data);
     }
     for (uint32_t i = 0; i < m; i++)
         result[i] = gpu->ops->alloc(gpu, (int64_t)output_bytes(g, i));
@@ -147,7 +162,7 @@ run_on_gpu(const struct graph *g, uint64_t seed, struct tally *tally)
         fail_with(g, seed, "the GPU and the kernel interpreter differ", where);
     executable_unref(e);
     for (uint32_t i = 0; i < n; i++) {
-        gpu->ops->release(gpu, at[i], (int64_t)mem[i].bytes);
+        gpu->ops->release(gpu, block[i], (int64_t)mem[i].bytes);
         guarded_free(&mem[i]);
     }
     for (uint32_t i = 0; i < m; i++)
@@ -157,6 +172,7 @@ run_on_gpu(const struct graph *g, uint64_t seed, struct tally *tally)
     xfree(in);
     xfree(mem);
     xfree(at);
+    xfree(block);
     xfree(result);
 }
 
@@ -170,14 +186,20 @@ Test(cuda, random_graphs_give_the_interpreters_bits, .timeout = 500)
     uint32_t graphs = seed_count(150);
     for (uint64_t seed = seed_first(); seed < seed_first() + graphs; seed++) {
         struct graph *g = random_graph(seed);
-        run_on_gpu(g, seed, &tally);
+        run_on_gpu(g, seed, false, &tally);
+        tally.graphs++;
+        graph_free(g);
+    }
+    for (uint64_t seed = seed_first(); seed < seed_first() + graphs; seed++) {
+        struct graph *g = graph_of_all_ops(seed);
+        run_on_gpu(g, seed, true, &tally);
         tally.graphs++;
         graph_free(g);
     }
     for (uint32_t i = 0; i < LARGE; i++)
         for (uint32_t again = 0; again < 2; again++) {
             struct graph *g = large_graph(i);
-            run_on_gpu(g, i + 1000 * again, &tally);
+            run_on_gpu(g, i + 1000 * again, false, &tally);
             graph_free(g);
         }
     struct device_counters c;
