@@ -16,83 +16,6 @@ each_column(struct cuda_emitter *e)
     str_printf(e->text, "#pragma unroll\nfor (int l = 0; l < %u; l++) {\n", e->sched->vec);
 }
 
-// Arrays of partial results, with the given prefix and, where `start`, identities.
-static void
-declare(struct cuda_emitter *e, uint32_t stage, const char *name, const char *dims)
-{
-    for (uint32_t i = 0; i < e->kernel.acc.n; i++) {
-        if (e->kernel.acc.at[i].stage != stage)
-            continue;
-        cuda_acc_type(&e->kernel.acc.at[i], e->text);
-        str_printf(e->text, " %s%u%s;\n", name, i, dims);
-    }
-}
-
-static void
-start(struct cuda_emitter *e, uint32_t stage)
-{
-    each_column(e);
-    for (uint32_t i = 0; i < e->kernel.acc.n; i++) {
-        if (e->kernel.acc.at[i].stage != stage)
-            continue;
-        str_printf(e->text, "p%u[l] = ", i);
-        cuda_acc_identity(&e->kernel.acc.at[i], e->text);
-        str_add(e->text, ";\n");
-    }
-    str_add(e->text, "}\n");
-}
-
-static void
-join_elements(struct cuda_emitter *e, uint32_t stage)
-{
-    for (uint32_t i = 0; i < e->kernel.acc.n; i++) {
-        const struct acc *a = &e->kernel.acc.at[i];
-        if (a->stage != stage)
-            continue;
-        str_printf(e->text, "p%u[l] = join%u(p%u[l], ", i, i, i);
-        if (op_gives_position(a->op)) {
-            cuda_acc_type(a, e->text);
-            str_printf(e->text, "{v%u, (i64)j});\n", a->value);
-        } else {
-            str_printf(e->text, "v%u);\n", a->value);
-        }
-    }
-}
-
-// The elements of a block that a thread takes, `unroll` rows at a time.
-static void
-block_elements(struct cuda_emitter *e, uint32_t stage)
-{
-    struct str *t = e->text;
-    const struct kernel *k = &e->kernel;
-    uint32_t in_flight = e->sched->unroll;
-    bool *needed = xcalloc(k->inst.n, sizeof *needed);
-    cuda_need_stage(e, stage, needed);
-    str_printf(t, "for (int s = 0; s < 16; s += %u) {\nif (j0 + s * 16 >= n) break;\n", in_flight);
-    cuda_declare_vectors(e, needed, in_flight);
-    for (int body = 0; body < 2; body++) {
-        if (!body && e->sched->vec == 1)
-            continue;
-        str_printf(t, "#pragma unroll\nfor (int u = 0; u < %u; u++) {\n"
-                      "const ix j = j0 + (s + u) * 16;\nif (j < n) {\n", in_flight);
-        cuda_coordinates(e, "j", k->naxis - k->nred, k->naxis);
-        if (!body) {
-            cuda_load_vectors(e, needed, "u");
-        } else {
-            cuda_declare_outputs(e, stage, LEVEL_ELEM);
-            each_column(e);
-            cuda_body(e, needed, LEVEL_ONCE, LEVEL_ELEM, "l", "u");
-            join_elements(e, stage);
-            cuda_put(e, stage, LEVEL_ELEM, "l");
-            str_add(t, "}\n");
-            cuda_store_outputs(e, stage, LEVEL_ELEM);
-        }
-        str_add(t, "}\n}\n");
-    }
-    str_add(t, "}\n");
-    xfree(needed);
-}
-
 static void
 all_blocks(struct cuda_emitter *e, uint32_t stage)
 {
@@ -101,10 +24,10 @@ all_blocks(struct cuda_emitter *e, uint32_t stage)
     str_add(t, "if (is_column)\nfor (ix block = 0; block < blocks; block++) {\n"
                "const ix j0 = block * 256 + lane;\n");
     if (accs) {
-        declare(e, stage, "p", "[COLUMNS]");
-        start(e, stage);
+        cuda_declare_partials(e, stage, "p", "[COLUMNS]");
+        cuda_start_partials(e, stage);
     }
-    block_elements(e, stage);
+    cuda_block_elements(e, stage, "(i64)j");
     if (accs) {
         str_add(t, "int level = 0;\nfor (ix bits = block; bits & 1; bits >>= 1, level++) {\n");
         each_column(e);
@@ -123,7 +46,7 @@ finish(struct cuda_emitter *e, uint32_t stage)
 {
     struct str *t = e->text;
     str_add(t, "if (is_column) {\nint level = 0;\nwhile (!(blocks >> level & 1)) level++;\n");
-    declare(e, stage, "p", "[COLUMNS]");
+    cuda_declare_partials(e, stage, "p", "[COLUMNS]");
     each_column(e);
     cuda_each_acc(e, stage, "p$[l] = c$[level][l];\n");
     str_add(t, "}\nfor (level++; blocks >> level; level++)\nif (blocks >> level & 1) {\n");
@@ -204,7 +127,7 @@ cuda_column(struct cuda_emitter *e)
         if (cuda_has_accs(e, stage)) {
             char dims[32];
             snprintf(dims, sizeof dims, "[%u][COLUMNS]", LEVELS);
-            declare(e, stage, "c", dims);
+            cuda_declare_partials(e, stage, "c", dims);
         }
         if (cuda_has_accs(e, stage) || cuda_has_stores(e, stage, LEVEL_ELEM))
             all_blocks(e, stage);

@@ -36,12 +36,5 @@ cuda_contract(struct cuda_emitter *e)
                e->sched->threads, cuda_number(e, kernel_points(k, AXIS_P), points));
     cuda_coordinates(e, "at", 0, k->naxis - k->nred);
     product(e);
-    bool *needed = xcalloc(k->inst.n, sizeof *needed);
-    for (uint32_t i = 0; i < k->store.n; i++)
-        cuda_need(e, k->store.at[i].value, needed);
-    cuda_body(e, needed, LEVEL_ONCE, LEVEL_ELEM, "0", "0");
-    for (uint32_t stage = 0; stage < k->nstage; stage++)
-        for (uint8_t level = LEVEL_ONCE; level <= LEVEL_ELEM; level++)
-            cuda_put(e, stage, level, "0");
-    xfree(needed);
+    cuda_all_stores(e);
 }

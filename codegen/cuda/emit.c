@@ -404,6 +404,96 @@ cuda_acc_functions(const struct kernel *k, struct str *out)
     }
 }
 
+void
+cuda_declare_partials(struct cuda_emitter *e, uint32_t stage, const char *prefix, const char *dims)
+{
+    for (uint32_t i = 0; i < e->kernel.acc.n; i++) {
+        if (e->kernel.acc.at[i].stage != stage)
+            continue;
+        cuda_acc_type(&e->kernel.acc.at[i], e->text);
+        str_printf(e->text, " %s%u%s;\n", prefix, i, dims);
+    }
+}
+
+void
+cuda_start_partials(struct cuda_emitter *e, uint32_t stage)
+{
+    str_printf(e->text, "#pragma unroll\nfor (int l = 0; l < %u; l++) {\n", e->sched->vec);
+    for (uint32_t i = 0; i < e->kernel.acc.n; i++) {
+        if (e->kernel.acc.at[i].stage != stage)
+            continue;
+        str_printf(e->text, "p%u[l] = ", i);
+        cuda_acc_identity(&e->kernel.acc.at[i], e->text);
+        str_add(e->text, ";\n");
+    }
+    str_add(e->text, "}\n");
+}
+
+static void
+join_elements(struct cuda_emitter *e, uint32_t stage, const char *position)
+{
+    for (uint32_t i = 0; i < e->kernel.acc.n; i++) {
+        const struct acc *a = &e->kernel.acc.at[i];
+        if (a->stage != stage)
+            continue;
+        str_printf(e->text, "p%u[l] = join%u(p%u[l], ", i, i, i);
+        if (op_gives_position(a->op)) {
+            cuda_acc_type(a, e->text);
+            str_printf(e->text, "{v%u, %s});\n", a->value, position);
+        } else {
+            str_printf(e->text, "v%u);\n", a->value);
+        }
+    }
+}
+
+void
+cuda_block_elements(struct cuda_emitter *e, uint32_t stage, const char *position)
+{
+    struct str *t = e->text;
+    const struct kernel *k = &e->kernel;
+    uint32_t in_flight = e->sched->unroll;
+    bool *needed = xcalloc(k->inst.n, sizeof *needed);
+    cuda_need_stage(e, stage, needed);
+    str_printf(t, "for (int s = 0; s < 16; s += %u) {\nif (j0 + s * 16 >= n) break;\n", in_flight);
+    cuda_declare_vectors(e, needed, in_flight);
+    for (int body = 0; body < 2; body++) {
+        if (!body && e->sched->vec == 1)
+            continue;
+        str_printf(t, "#pragma unroll\nfor (int u = 0; u < %u; u++) {\n"
+                      "const ix j = j0 + (s + u) * 16;\nif (j < n) {\n", in_flight);
+        cuda_coordinates(e, "j", k->naxis - k->nred, k->naxis);
+        if (!body) {
+            cuda_load_vectors(e, needed, "u");
+        } else {
+            cuda_declare_outputs(e, stage, LEVEL_ELEM);
+            str_printf(t, "#pragma unroll\nfor (int l = 0; l < %u; l++) {\n", e->sched->vec);
+            cuda_body(e, needed, LEVEL_ONCE, LEVEL_ELEM, "l", "u");
+            join_elements(e, stage, position);
+            cuda_put(e, stage, LEVEL_ELEM, "l");
+            str_add(t, "}\n");
+            cuda_store_outputs(e, stage, LEVEL_ELEM);
+        }
+        str_add(t, "}\n}\n");
+    }
+    str_add(t, "}\n");
+    xfree(needed);
+}
+
+void
+cuda_all_stores(struct cuda_emitter *e)
+{
+    const struct kernel *k = &e->kernel;
+    const char *lane = e->result_per_lane ? "0" : NULL;
+    bool *needed = xcalloc(k->inst.n, sizeof *needed);
+    for (uint32_t i = 0; i < k->store.n; i++)
+        cuda_need(e, k->store.at[i].value, needed);
+    cuda_body(e, needed, LEVEL_ONCE, LEVEL_ELEM, lane, lane);
+    for (uint32_t stage = 0; stage < k->nstage; stage++)
+        for (uint8_t level = LEVEL_ONCE; level <= LEVEL_ELEM; level++)
+            cuda_put(e, stage, level, lane);
+    xfree(needed);
+}
+
 // ---- the program
 
 // Loads of vectors: along memory on the vectors' axis, at positions that are no data.

@@ -62,6 +62,16 @@ void cuda_acc_type(const struct acc *a, struct str *out);
 void cuda_acc_identity(const struct acc *a, struct str *out);
 void cuda_acc_functions(const struct kernel *k, struct str *out);
 
+// Partial results of a stage's accumulators, an array each: p0[4] …; and identities in p0 … .
+void cuda_declare_partials(struct cuda_emitter *e, uint32_t stage, const char *prefix,
+                           const char *dims);
+void cuda_start_partials(struct cuda_emitter *e, uint32_t stage);
+// What a thread takes of a block of 256: positions j0, j0 + 16 … below n, `unroll` at a time, all
+// their loads first; elements join p0 … and are stored. position: C text, of element l of a vector.
+void cuda_block_elements(struct cuda_emitter *e, uint32_t stage, const char *position);
+// All stores of a thread's one point, once its results are there.
+void cuda_all_stores(struct cuda_emitter *e);
+
 // One a class: the function's body.
 void cuda_pointwise(struct cuda_emitter *e);
 void cuda_row(struct cuda_emitter *e);

@@ -30,63 +30,14 @@ struct row_emitter {
     uint32_t span;       // chunks
 };
 
-// ---- elements
-
-// The results of accumulators that elements go into.
-static void
-join_elements(struct row_emitter *r, uint32_t stage)
-{
-    const struct kernel *k = &r->e->kernel;
-    for (uint32_t i = 0; i < k->acc.n; i++) {
-        const struct acc *a = &k->acc.at[i];
-        if (a->stage != stage)
-            continue;
-        struct str type = {0};
-        cuda_acc_type(a, &type);
-        if (op_gives_position(a->op))
-            str_printf(r->e->text, "p%u[l] = join%u(p%u[l], %s{v%u, (i64)j + l});\n", i, i, i,
-                       str_text(&type), a->value);
-        else
-            str_printf(r->e->text, "p%u[l] = join%u(p%u[l], v%u);\n", i, i, i, a->value);
-        str_free(&type);
-    }
-}
-
-// All elements of a chunk that a thread takes: loads of some steps first, then their elements.
+// All elements of a chunk that a thread takes.
 static void
 chunk_elements(struct row_emitter *r, uint32_t stage)
 {
-    struct cuda_emitter *e = r->e;
-    struct str *t = e->text;
-    const struct kernel *k = &e->kernel;
-    uint32_t in_flight = e->sched->unroll, first_r = k->naxis - k->nred;
-    bool *needed = xcalloc(k->inst.n, sizeof *needed);
-    cuda_need_stage(e, stage, needed);
-    str_printf(t, "const ix j0 = (chunk * %u + thread / %u) * 256 + thread %% %u * %u;\n",
+    str_printf(r->e->text,
+               "const ix j0 = (chunk * %u + thread / %u) * 256 + thread %% %u * %u;\n",
                (r->group < WARP ? r->group : WARP) * r->vec / 16, 16 / r->vec, 16 / r->vec, r->vec);
-    str_printf(t, "for (int s = 0; s < 16; s += %u) {\nif (j0 + s * 16 >= n) break;\n", in_flight);
-    cuda_declare_vectors(e, needed, in_flight);
-    for (int body = 0; body < 2; body++) {
-        if (!body && r->vec == 1)
-            continue;
-        str_printf(t, "#pragma unroll\nfor (int u = 0; u < %u; u++) {\n"
-                      "const ix j = j0 + (s + u) * 16;\nif (j < n) {\n", in_flight);
-        cuda_coordinates(e, "j", first_r, k->naxis);
-        if (!body) {
-            cuda_load_vectors(e, needed, "u");
-        } else {
-            cuda_declare_outputs(e, stage, LEVEL_ELEM);
-            str_printf(t, "#pragma unroll\nfor (int l = 0; l < %u; l++) {\n", r->vec);
-            cuda_body(e, needed, LEVEL_ONCE, LEVEL_ELEM, "l", "u");
-            join_elements(r, stage);
-            cuda_put(e, stage, LEVEL_ELEM, "l");
-            str_add(t, "}\n");
-            cuda_store_outputs(e, stage, LEVEL_ELEM);
-        }
-        str_add(t, "}\n}\n");
-    }
-    str_add(t, "}\n");
-    xfree(needed);
+    cuda_block_elements(r->e, stage, "(i64)j + l");
 }
 
 // ---- joining
@@ -147,28 +98,9 @@ name_results(struct row_emitter *r, uint32_t stage, const char *line)
 static void
 declare_partials(struct row_emitter *r, uint32_t stage, const char *prefix, uint32_t n)
 {
-    const struct kernel *k = &r->e->kernel;
-    for (uint32_t i = 0; i < k->acc.n; i++) {
-        if (k->acc.at[i].stage != stage)
-            continue;
-        cuda_acc_type(&k->acc.at[i], r->e->text);
-        str_printf(r->e->text, " %s%u[%u];\n", prefix, i, n);
-    }
-}
-
-static void
-start_partials(struct row_emitter *r, uint32_t stage)
-{
-    const struct kernel *k = &r->e->kernel;
-    str_printf(r->e->text, "#pragma unroll\nfor (int l = 0; l < %u; l++) {\n", r->vec);
-    for (uint32_t i = 0; i < k->acc.n; i++) {
-        if (k->acc.at[i].stage != stage)
-            continue;
-        str_printf(r->e->text, "p%u[l] = ", i);
-        cuda_acc_identity(&k->acc.at[i], r->e->text);
-        str_add(r->e->text, ";\n");
-    }
-    str_add(r->e->text, "}\n");
+    char dims[16];
+    snprintf(dims, sizeof dims, "[%u]", n);
+    cuda_declare_partials(r->e, stage, prefix, dims);
 }
 
 // A group within a warp: its row is one chunk.
@@ -178,7 +110,7 @@ stage_in_warp(struct row_emitter *r, uint32_t stage)
     bool accs = cuda_has_accs(r->e, stage);
     if (accs) {
         declare_partials(r, stage, "p", r->vec);
-        start_partials(r, stage);
+        cuda_start_partials(r->e, stage);
     }
     str_add(r->e->text, "{\nconst ix chunk = 0;\n");
     chunk_elements(r, stage);
@@ -202,7 +134,7 @@ span_chunks(struct row_emitter *r, uint32_t stage)
     str_printf(t, "for (int own = warp; own < some; own += %u) {\n"
                   "const ix chunk = first + own;\n", r->group / WARP);
     declare_partials(r, stage, "p", r->vec);
-    start_partials(r, stage);
+    cuda_start_partials(r->e, stage);
     chunk_elements(r, stage);
     join_blocks(r, stage);
     str_printf(t, "if (thread < %u) {\n#pragma unroll\nfor (int l = 0; l < %u; l++) {\n",

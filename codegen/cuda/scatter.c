@@ -54,12 +54,5 @@ cuda_scatter(struct cuda_emitter *e)
     cuda_coordinates(e, "at", 0, k->naxis - k->nred);
     start(e);
     updates(e);
-    bool *needed = xcalloc(k->inst.n, sizeof *needed);
-    for (uint32_t i = 0; i < k->store.n; i++)
-        cuda_need(e, k->store.at[i].value, needed);
-    cuda_body(e, needed, LEVEL_ONCE, LEVEL_ELEM, NULL, NULL);
-    for (uint32_t stage = 0; stage < k->nstage; stage++)
-        for (uint8_t level = LEVEL_ONCE; level <= LEVEL_ELEM; level++)
-            cuda_put(e, stage, level, NULL);
-    xfree(needed);
+    cuda_all_stores(e);
 }

@@ -41,13 +41,6 @@ cuda_sort(struct cuda_emitter *e)
             str_printf(t, "const i64 r%u = own;\n", i);
         else
             str_printf(t, "const %s r%u = mine;\n", cuda_type(acc->dtype), i);
-    bool *stored = xcalloc(k->inst.n, sizeof *stored);
-    for (uint32_t i = 0; i < k->store.n; i++)
-        cuda_need(e, k->store.at[i].value, stored);
-    cuda_body(e, stored, LEVEL_ONCE, LEVEL_ELEM, NULL, NULL);
-    for (uint32_t stage = 0; stage < k->nstage; stage++)
-        for (uint8_t level = LEVEL_ONCE; level <= LEVEL_ELEM; level++)
-            cuda_put(e, stage, level, NULL);
+    cuda_all_stores(e);
     xfree(needed);
-    xfree(stored);
 }
